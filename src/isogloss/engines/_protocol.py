@@ -1,0 +1,109 @@
+"""What an engine is: something that continues a prompt, token by token, under a grammar. It knows no dialect."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from isogloss.events import Piece
+
+if TYPE_CHECKING:
+    from isogloss.tokenizers import Tokenizer
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    """How the next token is chosen and when to stop. ``None`` leaves a setting to the engine."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
+    """How many alternatives to report a token; 0 reports the chosen token alone, ``None`` nothing."""
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: Mapping[int, float] = msgspec.field(default_factory=dict)
+
+
+class GenerationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One continuation.
+
+    Engines that take token ids read ``prompt_ids``, the others ``prompt``, chat endpoints ``messages``.
+    """
+
+    prompt: str = ""
+    prompt_ids: tuple[int, ...] | None = None
+    messages: tuple[Mapping[str, Any], ...] | None = None
+    grammar: str | None = None
+    """llguidance's Lark, for this engine's tokenizer; it has been compiled in process before."""
+    sampling: Sampling = Sampling()
+    options: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What only this kind of engine knows (a cache salt, a priority, native tools)."""
+
+
+class TokenLogprob(msgspec.Struct, frozen=True):
+    """A token that was chosen, and the alternatives that were considered. ``data`` is its bytes."""
+
+    token: str
+    logprob: float
+    data: bytes
+    top: tuple[tuple[str, float, bytes], ...] = ()
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The engine's own counts of tokens. ``cached_tokens`` of the prompt were reused from an earlier request."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """What an engine reports at once: pieces of output, their ids and log probabilities where it has them.
+
+    The last chunk of a generation has ``finish`` (``stop`` or ``length``) and ``usage``.
+    """
+
+    pieces: tuple[Piece, ...] = ()
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
+    finish: str | None = None
+    usage: Usage | None = None
+
+
+class ModelInfo(msgspec.Struct, frozen=True):
+    """The model that an engine serves."""
+
+    id: str
+    context_length: int | None = None
+    chat_template: str | None = None
+
+
+class Engine(Protocol):
+    """Continues prompts. All methods may be called from many tasks at once."""
+
+    name: str
+    takes_grammar: bool
+    """Whether ``GenerationRequest.grammar`` binds the sampling."""
+    tokenizer: Tokenizer | None
+    """``None`` where the engine takes text only."""
+
+    async def start(self) -> None:
+        """Bring the engine up and fill in ``tokenizer``. Raises `EngineUnavailableError`."""
+
+    async def close(self) -> None:
+        """Stop what `start` started."""
+
+    async def model(self) -> ModelInfo:
+        """The model being served. Raises `EngineUnavailableError`."""
+        ...
+
+    async def health(self) -> None:
+        """Return when the engine answers. Raises `EngineUnavailableError` with the reason."""
+
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Chunk]:
+        """Stream the continuation. Closing the iterator stops the generation. Raises `EngineError`."""
+        ...

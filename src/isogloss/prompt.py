@@ -1,0 +1,114 @@
+"""A prompt: markup that the dialect wrote and content that others wrote, never mixed up.
+
+A marker segment becomes a control token where the tokenizer has it as one. Content is encoded with special tokens
+switched off, so that no content can forge a control token. Where a marker is ordinary text to the tokenizer it joins
+its neighbours before encoding, as if the prompt were one string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from isogloss.tokenizers import Tokenizer
+
+
+class Segment(msgspec.Struct, frozen=True, gc=False):
+    """A run of one kind. ``message`` is the position of the message it belongs to (-1: none); ``is_assistant`` says
+    that the model said it (and would be trained to say it)."""
+
+    text: str
+    is_marker: bool = False
+    message: int = -1
+    is_assistant: bool = False
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """Segments in order. ``str(prompt)`` and ``prompt.text`` are the whole as text."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join([segment.text for segment in self.segments])
+
+    def __str__(self) -> str:
+        return self.text
+
+    def tokens(self, tokenizer: Tokenizer) -> list[int]:
+        """The token ids. No id that a content segment gave rise to is a control token."""
+        return [token for ids, _ in self._encoded(tokenizer) for token in ids]
+
+    def loss_mask(self, tokenizer: Tokenizer) -> list[bool]:
+        """One entry a token of `tokens`: whether the assistant said it."""
+        return [segment.is_assistant for ids, segment in self._encoded(tokenizer) for _ in ids]
+
+    def message_indices(self, tokenizer: Tokenizer) -> list[int]:
+        """One entry a token of `tokens`: the position of the message it came from, -1 for none."""
+        return [segment.message for ids, segment in self._encoded(tokenizer) for _ in ids]
+
+    def _encoded(self, tokenizer: Tokenizer) -> Iterator[tuple[list[int], Segment]]:
+        special = tokenizer.special_tokens
+        run: list[Segment] = []
+        for segment in self.segments:
+            token = special.get(segment.text) if segment.is_marker else None
+            if token is None:
+                run.append(segment)
+                continue
+            yield from _encode_run(run, tokenizer)
+            run.clear()
+            yield [token], segment
+        yield from _encode_run(run, tokenizer)
+
+
+def _encode_run(run: list[Segment], tokenizer: Tokenizer) -> Iterator[tuple[list[int], Segment]]:
+    """Joined text encodes as one string; a token belongs to the segment in which its first byte lies."""
+    run = [segment for segment in run if segment.text]
+    if not run:
+        return
+    if len(run) == 1:
+        yield tokenizer.encode(run[0].text), run[0]
+        return
+    ids = tokenizer.encode("".join([segment.text for segment in run]))
+    position = 0
+    bounds = iter(run)
+    segment = next(bounds)
+    end = len(segment.text.encode())
+    for token in ids:
+        while position >= end:
+            following = next(bounds, None)
+            if following is None:
+                break
+            segment = following
+            end += len(segment.text.encode())
+        yield [token], segment
+        position += len(tokenizer.token_bytes(token))
+
+
+class PromptWriter:
+    """Collects segments; adjacent ones of the same kind are joined."""
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+        self.message = -1
+        self.is_assistant = False
+
+    def marker(self, text: str) -> None:
+        """Markup: one marker, exactly as the vocabulary may spell it."""
+        self._segments.append(Segment(text, True, self.message, self.is_assistant))
+
+    def text(self, text: str) -> None:
+        """Content, or markup that is ordinary text in every vocabulary."""
+        if text:
+            self._segments.append(Segment(text, False, self.message, self.is_assistant))
+
+    def extend(self, segments: Iterable[Segment]) -> None:
+        """Segments made elsewhere, now said by this writer's message."""
+        for segment in segments:
+            self._segments.append(Segment(segment.text, segment.is_marker, self.message, self.is_assistant))
+
+    def prompt(self) -> Prompt:
+        return Prompt(tuple(self._segments))

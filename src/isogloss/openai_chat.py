@@ -238,31 +238,30 @@ def tool_choice_from_openai(value: object, tools: Iterable[Tool], pointer: str) 
     """A mode, a named tool or an allowed subset, in either API's shape. Raises `ConversationError`."""
     if value is None:
         return ToolChoice()
-    known = {tool.name: tool for tool in tools}
+    kinds: dict[str, str] = {tool.name: "custom" if tool.is_custom else "function" for tool in tools}
     if isinstance(value, str):
         mode = as_choice(value, _MODES, pointer)
-        if mode == "required" and not known:
+        if mode == "required" and not kinds:
             raise invalid("'tool_choice' is only allowed when 'tools' are specified.", pointer)
         return ToolChoice(mode)
     fields = Fields(value, pointer)
     if fields.choice("type", ("allowed_tools", "function", "custom")) != "allowed_tools":
-        return ToolChoice.named(_chosen_name(fields, known))
+        return ToolChoice.named(_chosen_name(fields, kinds))
     allowed = fields.nested("allowed_tools")
     allowed_mode = allowed.choice("mode", _ALLOWED_MODES)
     allowed.required("tools")
-    names = tuple(_chosen_name(Fields(entry, place), known) for entry, place in allowed.array("tools"))
+    names = tuple(_chosen_name(Fields(entry, place), kinds) for entry, place in allowed.array("tools"))
     if not names:
         raise invalid("Expected `array` of length >= 1", allowed.at("tools"), "empty_array")
     return ToolChoice(allowed_mode, names)
 
 
-def _chosen_name(entry: Fields, known: Mapping[str, Tool]) -> str:
+def _chosen_name(entry: Fields, kinds: Mapping[str, str]) -> str:
     kind = entry.choice("type", ("function", "custom"))
     fields = entry.nested(kind)
     name = fields.string("name")
-    candidates = [tool.name for tool in known.values() if tool.is_custom == (kind == "custom")]
-    if name not in candidates:
-        listed = ", ".join(sorted(candidates)) or "none were given"
+    if kinds.get(name) != kind:
+        listed = ", ".join(sorted(name for name, known in kinds.items() if known == kind)) or "none were given"
         raise invalid(f"Tool choice {name!r} is not one of the {kind} tools: {listed}", fields.at("name"))
     return name
 

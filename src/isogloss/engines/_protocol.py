@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -21,8 +21,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    """Strings that end the generation; control tokens are matched by their spelling."""
     logprobs: int | None = None
-    """How many alternatives to report a token; 0 reports the chosen token alone, ``None`` nothing."""
+    """How many of the likeliest tokens to report with each chosen one; 0: the chosen one alone, ``None``: nothing."""
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     logit_bias: Mapping[int, float] = msgspec.field(default_factory=dict)
@@ -38,10 +39,10 @@ class GenerationRequest(msgspec.Struct, frozen=True, kw_only=True):
     prompt_ids: tuple[int, ...] | None = None
     messages: tuple[Mapping[str, Any], ...] | None = None
     grammar: str | None = None
-    """llguidance's Lark, for this engine's tokenizer; it has been compiled in process before."""
+    """llguidance's Lark, for this engine's tokenizer."""
     sampling: Sampling = Sampling()
     options: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What only this kind of engine knows (a cache salt, a priority, native tools)."""
+    """What only this kind of engine knows (a cache salt, a priority, native tools). An unknown name is an error."""
 
 
 class TokenLogprob(msgspec.Struct, frozen=True):
@@ -64,7 +65,9 @@ class Usage(msgspec.Struct, frozen=True):
 class Chunk(msgspec.Struct, frozen=True):
     """What an engine reports at once: pieces of output, their ids and log probabilities where it has them.
 
-    The last chunk of a generation has ``finish`` (``stop`` or ``length``) and ``usage``.
+    A control token is a piece of its own, the one that ended the turn included. Under a grammar, a token by which the
+    engine closes a turn that was already complete is not part of the output. A stop string and what follows it are not
+    reported. The last chunk of a generation, and no other, has ``finish`` (``stop`` or ``length``) and ``usage``.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -104,6 +107,10 @@ class Engine(Protocol):
     async def health(self) -> None:
         """Return when the engine answers. Raises `EngineUnavailableError` with the reason."""
 
-    def generate(self, request: GenerationRequest) -> AsyncIterator[Chunk]:
-        """Stream the continuation. Closing the iterator stops the generation. Raises `EngineError`."""
+    def generate(self, request: GenerationRequest) -> AsyncGenerator[Chunk, None]:
+        """Stream the continuation.
+
+        Whoever leaves the loop early closes the generator (``async with contextlib.aclosing(...)``); that stops the
+        generation and frees its place in the engine. Raises `EngineError` and `GrammarError`, at the first step.
+        """
         ...

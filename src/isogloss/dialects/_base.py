@@ -1,0 +1,218 @@
+"""What a dialect is, and what all dialects do alike on top of their own pieces.
+
+A dialect's module gives: its ``name`` and `Markers`; how calls, results, reasoning and turns are written
+(``write_...``); its scanner; the grammar of its calls. From these this base makes everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from isogloss.dialects._markers import Markers
+from isogloss.events import Event, collect
+from isogloss.messages import (
+    AssistantMessage,
+    Conversation,
+    DeveloperMessage,
+    Message,
+    ResponseFormat,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+)
+from isogloss.notations.json import write as write_json
+from isogloss.prompt import Prompt, PromptWriter
+
+if TYPE_CHECKING:
+    from isogloss.dialects._scanner import StreamScanner
+
+
+class Dialect(ABC):
+    """One family's way of writing conversations. Stateless; one instance serves everybody."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """One line that says whose dialect it is."""
+    markers: ClassVar[Markers]
+    model_ids: ClassVar[str] = r"(?!)"
+    """Regular expression, searched in lower case, for the ids of models trained on this dialect."""
+    templates: ClassVar[str] = r"(?!)"
+    """Regular expression, searched in the text of a chat template, for templates that speak this dialect."""
+    keeps_reasoning: ClassVar[bool] = False
+    """Whether reasoning of turns before the last user message stays in the prompt."""
+
+    # -- what a dialect's module gives
+
+    @abstractmethod
+    def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+        """Write one or more calls with their envelope. Raises `UnrepresentableError`."""
+
+    @abstractmethod
+    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        """Write a run of results, without the turn around them."""
+
+    @abstractmethod
+    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
+        """Write reasoning as the model would, up to where text or a call begins."""
+
+    @abstractmethod
+    def write_conversation(self, writer: PromptWriter, conversation: Conversation, generation_prompt: bool) -> None:
+        """Write the family's turns."""
+
+    @abstractmethod
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> StreamScanner:
+        """A scanner of this dialect. ``control`` are the markers that arrive as control tokens."""
+
+    # -- what follows from it
+
+    @cached_property
+    def guide(self) -> str:
+        """The format guide told to a model that was not trained on the dialect (``<name>.md``)."""
+        module = type(self).__module__
+        package, _, stem = module.rpartition(".")
+        return (files(package) / f"{stem}.md").read_text(encoding="utf-8").strip()
+
+    def render(self, conversation: Conversation, *, generation_prompt: bool = True) -> Prompt:
+        """The prompt in the family's own markup. Raises `UnrepresentableError`."""
+        writer = PromptWriter()
+        self.write_conversation(writer, conversation, generation_prompt)
+        return writer.prompt()
+
+    def render_calls(self, calls: Sequence[ToolCall], tools: Iterable[Tool] = ()) -> str:
+        """Calls as the model would write them. ``tools`` decide how values are typed where the format needs it."""
+        return self._written(lambda writer: self.write_calls(writer, calls, tuple(tools))) if calls else ""
+
+    def render_results(self, results: Sequence[ToolMessage]) -> str:
+        """A run of results as text."""
+        return self._written(lambda writer: self.write_results(writer, results)) if results else ""
+
+    def render_reasoning(self, text: str) -> str:
+        """Reasoning as the model would write it."""
+        return self._written(lambda writer: self.write_reasoning(writer, text)) if text else ""
+
+    def scanner(
+        self, tools: Iterable[Tool] = (), *, starts_in: str = "text", control: Iterable[str] = ()
+    ) -> StreamScanner:
+        """A scanner of one assistant turn. ``starts_in``: ``text``, or ``reasoning`` where the prompt opened it.
+
+        ``control`` are spellings of control tokens in the engine's vocabulary: those that are markers of the dialect
+        are then recognised only in a `Piece` that says so, and text that spells them stays text.
+        """
+        return self.new_scanner(tuple(tools), starts_in, frozenset(control).intersection(self.markers.all))
+
+    def parse(self, text: str, tools: Iterable[Tool] = (), *, starts_in: str = "text") -> AssistantMessage:
+        """The turn that ``text`` is: `collect` of what the scanner says."""
+        return collect(self.events(text, tools, starts_in=starts_in))
+
+    def events(self, text: str, tools: Iterable[Tool] = (), *, starts_in: str = "text") -> list[Event]:
+        """All events of a whole output."""
+        scanner = self.scanner(tools, starts_in=starts_in)
+        return scanner.feed(text) + scanner.finish()
+
+    def starts_in(self, prompt: str) -> str:
+        """``reasoning`` when the prompt ends inside an open reasoning block, else ``text``."""
+        opener, closer = self.markers.kinds.get("think", ()), self.markers.kinds.get("think_close", ())
+        tail = prompt.rstrip()
+        opened = any(tail.endswith(marker) for marker in opener)
+        return "reasoning" if opened and not any(tail.endswith(marker) for marker in closer) else "text"
+
+    def tool_prompt(self, tools: Sequence[Tool], response_format: ResponseFormat | None = None) -> str:
+        """What a model that was not trained on the dialect is told: the catalogue, the guide, the answer's format."""
+        sections = []
+        if tools:
+            catalogue = "\n".join(write_json(catalogue_entry(tool)) for tool in tools)
+            sections.append(f"# Tools\n\nYou can call these tools:\n\n<tools>\n{catalogue}\n</tools>\n\n{self.guide}")
+        if response_format is not None and response_format.kind != "text":
+            sections.append(format_prompt(response_format))
+        return "\n\n".join(sections)
+
+    def inband(self, conversation: Conversation) -> Conversation:
+        """The same conversation in plain messages: tools told in the system text, calls and results written out."""
+        told = self.tool_prompt(offered(conversation), conversation.response_format)
+        opening = [m.text for m in conversation.messages if isinstance(m, SystemMessage | DeveloperMessage)]
+        system = "\n\n".join([text for text in (*opening, told) if text])
+        messages: list[Message] = [SystemMessage(system)] if system else []
+        rest = [m for m in conversation.messages if not isinstance(m, SystemMessage | DeveloperMessage)]
+        for run in runs(rest):
+            first = run[0]
+            if isinstance(first, ToolMessage):
+                messages.append(UserMessage(self.render_results(run)))  # type: ignore[arg-type]
+            elif isinstance(first, AssistantMessage):
+                calls = self.render_calls(first.tool_calls, conversation.tools)
+                said = "\n".join([text for text in (first.text or first.refusal, calls) if text])
+                messages.append(AssistantMessage(said))
+            else:
+                messages.append(first)
+        return Conversation(tuple(messages), reasoning_effort=conversation.reasoning_effort)
+
+    def detects(self, model_id_or_template: str) -> bool:
+        """Whether a model id, or the text of a chat template, is of this dialect's family."""
+        text = model_id_or_template
+        if "{%" in text or "{{" in text:
+            return re.search(self.templates, text) is not None
+        return re.search(self.model_ids, text.lower()) is not None
+
+    def _written(self, write: Any) -> str:
+        writer = PromptWriter()
+        write(writer)
+        return writer.prompt().text
+
+    def __repr__(self) -> str:
+        return f"<dialect {self.name}>"
+
+
+def catalogue_entry(tool: Tool) -> dict[str, Any]:
+    """A tool as the catalogue lists it."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def offered(conversation: Conversation) -> tuple[Tool, ...]:
+    """The tools that the model is told of: all of them, unless it may call none."""
+    choice = ToolChoice.of(conversation.tool_choice)
+    return () if choice.mode == "none" else conversation.tools
+
+
+def format_prompt(response_format: ResponseFormat) -> str:
+    """What a model is told about the answer's format, and how to refuse."""
+    lines = ["# Response format", ""]
+    if response_format.kind == "json_object":
+        lines.append("Answer with one JSON object and nothing else.")
+    else:
+        lines.append("Answer with one JSON value that satisfies this JSON Schema, and nothing else:")
+        if response_format.description:
+            lines.append(response_format.description)
+        lines += ["", write_json(response_format.schema)]
+    lines += ["", "If you must refuse, write <refusal>why</refusal> instead."]
+    return "\n".join(lines)
+
+
+def runs(messages: Iterable[Message]) -> Iterable[list[Message]]:
+    """Messages one by one, but adjacent tool results together."""
+    run: list[Message] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            run.append(message)
+            continue
+        if run:
+            yield run
+            run = []
+        yield [message]
+    if run:
+        yield run
+
+
+def last_user_position(messages: Sequence[Message]) -> int:
+    """Where the last user message is, -1 without one: reasoning after it belongs to the open turn."""
+    for position in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[position], UserMessage):
+            return position
+    return -1

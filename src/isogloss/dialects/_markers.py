@@ -1,0 +1,91 @@
+"""Every delimiter of a dialect, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from isogloss.dialects._lexicon import Lexicon
+from isogloss.dialects._scanner import Prose
+from isogloss.events import ReasoningDelta, RefusalDelta, TextDelta
+
+REFUSAL = "<refusal>"
+REFUSAL_CLOSE = "</refusal>"
+
+
+class ProseStates(NamedTuple):
+    """The states of running text that most dialects have."""
+
+    text: Prose
+    reasoning: Prose
+    refusal: Prose
+    results: Lexicon
+
+
+class Markers:
+    """Delimiters by kind, each with its spellings, the one that is rendered first.
+
+    The kinds that the shared machinery knows: ``call``, ``call_close``, ``think``, ``think_close``, ``result``,
+    ``result_close``, ``turn_end``, ``refusal``, ``refusal_close``, ``fence``. A dialect adds its own.
+
+    ``patterns`` are kinds that are regular expressions; ``special`` are the spellings that vocabularies of models
+    trained on the dialect have as control tokens; ``stop`` the strings at which an engine should stop.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, str | tuple[str, ...]],
+        *,
+        special: Iterable[str] = (),
+        stop: Iterable[str] | None = None,
+        patterns: Mapping[str, str] | None = None,
+    ) -> None:
+        spellings = {kind: (spelled,) if isinstance(spelled, str) else spelled for kind, spelled in kinds.items()}
+        self.kinds: Mapping[str, tuple[str, ...]] = MappingProxyType(spellings)
+        self.patterns = MappingProxyType(dict(patterns or {}))
+        self.special = frozenset(special)
+        self.stop = tuple(stop) if stop is not None else spellings.get("turn_end", ()) + spellings.get("result", ())
+        self.lexicon = lru_cache(maxsize=64)(self._lexicon)
+        self.prose = lru_cache(maxsize=16)(self._prose)
+
+    def __getitem__(self, kind: str) -> str:
+        """The spelling of a kind that is rendered."""
+        return self.kinds[kind][0]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every spelling of every kind."""
+        return tuple(marker for spelled in self.kinds.values() for marker in spelled)
+
+    def _lexicon(self, kinds: tuple[str, ...], control: frozenset[str] = frozenset()) -> Lexicon:
+        literals = {kind: self.kinds[kind] for kind in kinds if kind in self.kinds}
+        return Lexicon(
+            literals, control, patterns={kind: self.patterns[kind] for kind in kinds if kind in self.patterns}
+        )
+
+    def _prose(
+        self,
+        control: frozenset[str] = frozenset(),
+        extra: tuple[str, ...] = (),
+        trims: tuple[str, ...] = ("call", "call_close", "think", "result", "refusal"),
+    ) -> ProseStates:
+        """The states of running text. ``extra`` are further kinds that interrupt text; ``trims`` own white space."""
+        text = ("call", "call_close", "think", "think_close", "result", "refusal", "turn_end", "fence", *extra)
+        return ProseStates(
+            Prose(TextDelta, self.lexicon(text, control), trims),
+            Prose(ReasoningDelta, self.lexicon(("think_close", "turn_end"), control), ("think_close",)),
+            Prose(RefusalDelta, self.lexicon(("refusal_close", "turn_end"), control), ("refusal_close",)),
+            self.lexicon(("result_close", "turn_end", "call"), control),
+        )
+
+
+THINK: Mapping[str, str] = MappingProxyType({"think": "<think>", "think_close": "</think>"})
+"""How most families mark reasoning."""
+
+REFUSALS: Mapping[str, str] = MappingProxyType({"refusal": REFUSAL, "refusal_close": REFUSAL_CLOSE})
+"""How a refusal is marked where the family has no way of its own."""
+
+FENCE: Mapping[str, str] = MappingProxyType({"fence": "```"})
+"""Code fences, in which think tags are only text."""

@@ -1,0 +1,356 @@
+"""The machinery that every scanner shares: one buffer, one state at a time, events that tile the output.
+
+A state is a method that reads `_text` from `_pos` on. It returns true when it got somewhere and the (possibly new)
+state should go on, false when it needs more of the output. What it has not consumed is held for the next piece and is
+bounded: a marker that may be cut, white space that may belong to one, or a name or a number that is not finished.
+
+An event's span starts where the last one ended, so markup belongs to the event that follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_stand_ins
+from isogloss.events import (
+    Event,
+    Finish,
+    Malformed,
+    Piece,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from isogloss.messages import Tool, new_call_id
+from isogloss.notations.json import parse_object
+
+LONGEST_SPACE = 64
+"""White space in front of a marker belongs to it up to this length; a longer run is text."""
+
+LONGEST_HELD = 4096
+"""No scanner holds back more of the output than this, but for values that are typed when complete."""
+
+CUT_SHORT = "the call was cut short"
+MADE_UP_RESULT = "the model made up a tool result"
+AFTER_THE_TURN = "text after the end of the turn"
+
+_SPACE = re.compile(r"\s*").match
+_NOT_SPACE = re.compile(r"\S").search
+
+
+class Prose:
+    """A state of running text: the event that carries it and the markers that may interrupt it.
+
+    ``trims`` are the kinds of marker that own the white space in front of them.
+    """
+
+    def __init__(
+        self,
+        event: type[TextDelta] | type[ReasoningDelta] | type[RefusalDelta],
+        lexicon: Lexicon,
+        trims: Iterable[str] = (),
+    ) -> None:
+        self.event = event
+        self.lexicon = lexicon
+        self.trims = frozenset(trims)
+
+
+class StreamScanner:
+    """Base of all scanners. A subclass names its prose states in ``text_prose`` and ``reasoning_prose`` and has one
+    method ``_on_KIND`` for each kind of marker in them."""
+
+    text_prose: Prose
+    reasoning_prose: Prose
+    refusal_prose: Prose
+    results: Lexicon
+    """What ends a tool result that the model made up."""
+
+    quotes: ClassVar[str] = "`"
+    """A marker right behind one of these is only mentioned, unless it is a control token."""
+
+    def __init__(self, tools: Iterable[Tool] = (), starts_in: str = "text") -> None:
+        self.tools = {tool.name: tool for tool in tools}
+        self._text = ""
+        self._pos = 0
+        self._base = 0
+        self._mark = 0
+        self._out: list[Event] = []
+        self._final = False
+        self._has_controls = False
+        self._trim = starts_in == "reasoning"
+        self._kept_space = False
+        self._previous = ""
+        self._fenced = False
+        self._raw: list[str] | None = None
+        self._raw_start = 0
+        self._reason = ""
+        self._resync: Lexicon
+        self._index = 0
+        self._has_calls = False
+        self._started = False
+        self._json: list[str] = []
+        self._mode = self.reasoning_prose if starts_in == "reasoning" else self.text_prose
+        self._state: Callable[[], bool] = self._prose
+
+    # -- what users call
+
+    def feed(self, piece: str | Piece) -> list[Event]:
+        """Every event that this piece of the output settles. Never raises on the model's text."""
+        if type(piece) is not str:
+            piece = self._admit(piece)  # type: ignore[arg-type]
+        pos = self._pos
+        self._base += pos
+        self._text = self._text[pos:] + piece
+        self._pos = 0
+        if self._raw is not None:
+            self._raw.append(piece)
+        out: list[Event] = []
+        self._out = out
+        while self._state():
+            pass
+        return out
+
+    def finish(self, reason: str = "stop") -> list[Event]:
+        """The events that the end of the output settles, `Finish` last. ``reason`` is why the engine stopped."""
+        self._final = True
+        events = self.feed("")
+        self._end_of_output()
+        end = self._base + len(self._text)
+        if reason == "stop" and self._has_calls:
+            reason = "tool_calls"
+        self._out.append(Finish(reason, self._mark, end))
+        self._mark = end
+        return events
+
+    @property
+    def held(self) -> int:
+        """How many characters of the output are held back."""
+        return len(self._text) - self._pos
+
+    def _admit(self, piece: Piece) -> str:
+        if not piece.is_control:
+            return piece.text
+        self._has_controls = True
+        return stand_in(piece.text)
+
+    # -- running text
+
+    def _prose(self) -> bool:
+        text = self._text
+        pos = self._pos
+        if self._trim:
+            pos = self._pos = _SPACE(text, pos).end()  # type: ignore[union-attr]
+            if pos == len(text):
+                return False
+            self._trim = False
+        mode = self._mode
+        if mode.lexicon.candidate(text, pos) is None:
+            self._flow(len(text))
+            return False
+        at = pos
+        while True:
+            found = mode.lexicon.find(text, at, self._final)
+            if type(found) is int:
+                self._flow(found)
+                return False
+            if self._is_mention(found):  # type: ignore[arg-type]
+                at = found.start + 1  # type: ignore[union-attr]
+                continue
+            self._say(found.start, found.kind in mode.trims)  # type: ignore[union-attr]
+            self._pos = found.end  # type: ignore[union-attr]
+            getattr(self, "_on_" + found.kind)(found)  # type: ignore[union-attr]
+            return True
+
+    def _is_mention(self, found: Found) -> bool:
+        """Text that only talks of a marker: right behind a backtick, or a think tag in a code fence."""
+        start = found.start
+        if not self._text[start].isascii() or found.kind == "fence":
+            return False  # a control token is never a mention
+        if self._fenced and found.kind in ("think", "think_close") and self._mode is self.text_prose:
+            return True
+        previous = self._text[start - 1] if start > self._pos else self._previous
+        return previous != "" and previous in self.quotes
+
+    def _flow(self, end: int) -> None:
+        """Say the text up to ``end``, but hold back white space that a marker may yet claim."""
+        text = self._text
+        pos = self._pos
+        if end == pos:
+            return
+        mode = self._mode
+        if mode.trims and not self._final and text[end - 1].isspace():
+            solid = pos + len(text[pos:end].rstrip())
+            if solid > pos:
+                self._kept_space = False
+            if not self._kept_space:
+                if end - solid <= LONGEST_SPACE:
+                    end = solid
+                else:
+                    self._kept_space = True
+        else:
+            self._kept_space = False
+        if end > pos:
+            self._emit_prose(text[pos:end], end)
+            self._pos = end
+
+    def _say(self, end: int, trim: bool) -> None:
+        """Say the text up to the marker at ``end``, without the white space that the marker owns."""
+        said = self._text[self._pos : end]
+        if trim:
+            solid = said.rstrip()
+            if solid:
+                self._kept_space = False
+            if not self._kept_space and len(said) - len(solid) <= LONGEST_SPACE:
+                said = solid
+        self._kept_space = False
+        if said:
+            self._emit_prose(said, self._pos + len(said))
+
+    def _emit_prose(self, said: str, end: int) -> None:
+        end += self._base
+        self._previous = said[-1]
+        if self._has_controls:
+            said = without_stand_ins(said)
+        self._out.append(self._mode.event(said, self._mark, end))
+        self._mark = end
+
+    def _enter(self, prose: Prose, *, trim: bool = True) -> None:
+        """Go on with running text. ``trim``: white space that follows belongs to the markup just read."""
+        self._mode = prose
+        self._state = self._prose
+        self._trim = trim
+        self._kept_space = False
+        self._previous = ""
+
+    # -- markers that many dialects have
+
+    def _on_think(self, found: Found) -> None:
+        self._enter(self.reasoning_prose)
+
+    def _on_think_close(self, found: Found) -> None:
+        self._enter(self.text_prose)
+
+    def _on_refusal(self, found: Found) -> None:
+        self._enter(self.refusal_prose)
+
+    def _on_refusal_close(self, found: Found) -> None:
+        self._enter(self.text_prose)
+
+    def _on_fence(self, found: Found) -> None:
+        self._fenced = not self._fenced
+        self._mention(found)
+
+    def _on_result(self, found: Found) -> None:
+        self._open(found.start)
+        self._discard(MADE_UP_RESULT, self.results)
+
+    def _on_turn_end(self, found: Found) -> None:
+        self._trim = True
+        self._state = self._after_turn
+
+    def _mention(self, found: Found) -> None:
+        """The marker is only text here."""
+        self._emit_prose(self._text[found.start : found.end], found.end)
+
+    def _after_turn(self) -> bool:
+        place = _NOT_SPACE(self._text, self._pos)
+        if place is None:
+            self._pos = len(self._text)
+            return False
+        self._pos = place.start()
+        self._open(self._pos)
+        self._discard(AFTER_THE_TURN, None)
+        return True
+
+    # -- calls
+
+    def _open(self, start: int) -> None:
+        """A call, or what may be one, begins at ``start`` of the buffer: keep its raw text from here on."""
+        self._raw = [self._text[start:]]
+        self._raw_start = self._base + start
+        self._started = False
+        self._json.clear()
+
+    def _start(self, name: str, call_id: str, end: int) -> None:
+        end += self._base
+        self._out.append(ToolCallStart(self._index, call_id or self._new_id(name), name, self._mark, end))
+        self._mark = end
+        self._started = True
+
+    def _new_id(self, name: str) -> str:
+        return new_call_id()
+
+    def _delta(self, arguments: str, end: int) -> None:
+        """A piece of the arguments, as JSON text, settled by the buffer up to ``end``."""
+        end += self._base
+        if self._has_controls:
+            arguments = without_stand_ins(arguments)
+        self._json.append(arguments)
+        self._out.append(ToolCallDelta(self._index, arguments, self._mark, end))
+        self._mark = end
+
+    def _end(self, end: int) -> bool:
+        """The call is whole. False when its arguments are no JSON object after all; then it is `_fault`'s turn."""
+        arguments = parse_object("".join(self._json))
+        if arguments is None:
+            return False
+        end += self._base
+        self._out.append(ToolCallEnd(self._index, arguments, self._mark, end))
+        self._has_calls = True
+        self._mark = end
+        self._close()
+        return True
+
+    def _close(self) -> None:
+        if self._started:
+            self._index += 1
+        self._raw = None
+        self._started = False
+
+    def _malformed(self, reason: str, end: int) -> None:
+        """What was opened is no call: report its raw text up to ``end`` of the buffer."""
+        end += self._base
+        raw = "".join(self._raw or ())[: end - self._raw_start]
+        index = self._index if self._started else None
+        self._out.append(
+            Malformed(without_stand_ins(raw) if self._has_controls else raw, reason, index, self._mark, end)
+        )
+        self._mark = end
+        self._close()
+
+    def _discard(self, reason: str, until: Lexicon | None) -> None:
+        """Read on to a marker of ``until`` (to the end of the output without one), then report it all as malformed.
+
+        A kind whose name ends in ``close`` is part of what is discarded, any other is only where it stops.
+        """
+        self._reason = reason
+        if until is None:
+            self._state = self._discarding_all
+        else:
+            self._resync = until
+            self._state = self._discarding
+
+    def _discarding(self) -> bool:
+        found = self._resync.find(self._text, self._pos, self._final)
+        if type(found) is int:
+            self._pos = found
+            return False
+        self._pos = found.end if found.kind.endswith("close") else found.start  # type: ignore[union-attr]
+        self._malformed(self._reason, self._pos)
+        self._enter(self.text_prose)
+        return True
+
+    def _discarding_all(self) -> bool:
+        self._pos = len(self._text)
+        return False
+
+    def _end_of_output(self) -> None:
+        """Whatever is still open was cut short."""
+        if self._raw is not None:
+            discarding = self._state in (self._discarding, self._discarding_all)
+            self._malformed(self._reason if discarding else CUT_SHORT, len(self._text))

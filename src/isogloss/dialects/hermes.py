@@ -1,0 +1,90 @@
+"""hermes: JSON between ``<tool_call>`` tags (Hermes 2 Pro, 2 Theta, 3; Qwen2.5; QwQ).
+
+    turn      = [ "<think>" text "</think>" ] { text | call } "<|im_end|>"
+    call      = "<tool_call>" object "</tool_call>"
+    object    = {"name": string, "arguments": object}
+    result    = "<tool_response>" text "</tool_response>"      in a turn of role tool
+
+Sample::
+
+    <tool_call>
+    {"name": "get_weather", "arguments": {"city": "Paris"}}
+    </tool_call>
+
+Source: the chat templates of NousResearch/Hermes-3 and Qwen/Qwen2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
+from isogloss.dialects._markers import FENCE, REFUSALS, THINK, Markers
+from isogloss.dialects._scanner import StreamScanner
+from isogloss.dialects._tagged_json import TaggedJsonScanner
+from isogloss.messages import Tool, ToolCall, ToolMessage
+from isogloss.notations.json import write as write_json
+from isogloss.prompt import PromptWriter
+
+MARKERS = Markers(
+    {
+        "call": "<tool_call>",
+        "call_close": "</tool_call>",
+        "result": "<tool_response>",
+        "result_close": "</tool_response>",
+        "turn_end": (TURN_END, TURN, "<|endoftext|>"),
+        **THINK,
+        **REFUSALS,
+        **FENCE,
+    },
+    special=(TURN, TURN_END, "<|endoftext|>", "<tool_call>", "</tool_call>", "<think>", "</think>"),
+)
+
+
+class HermesScanner(TaggedJsonScanner):
+    """Scans one turn."""
+
+    def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
+        self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = MARKERS.prose(control)
+        self.faults = MARKERS.lexicon(("call_close", "call", "turn_end"), control)
+        self.tails = MARKERS.lexicon(("call_close",), control)
+        super().__init__(tools, starts_in)
+
+
+class Hermes(ChatMLDialect):
+    """JSON between tool_call tags."""
+
+    name = "hermes"
+    title = "Hermes 2 and 3, Qwen2.5, QwQ"
+    markers = MARKERS
+    model_ids = r"hermes|qwen-?2|qwq"
+    templates = r"<tool_call>(?![\s\S]*<function=)"
+    results_role: ClassVar[str] = "tool"
+
+    def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+        for position, call in enumerate(calls):
+            if position:
+                writer.text("\n")
+            body = write_json({"name": call.name, "arguments": call.arguments})
+            writer.marker("<tool_call>")
+            # Readers that look for the closer before they look at strings must not find one inside.
+            writer.text("\n" + body.replace("</tool_call", "\\u003c/tool_call") + "\n")
+            writer.marker("</tool_call>")
+
+    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        for position, result in enumerate(results):
+            if position:
+                writer.text("\n")
+            writer.marker("<tool_response>")
+            writer.text(f"\n{result.text}\n")
+            writer.marker("</tool_response>")
+
+    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
+        writer.marker("<think>")
+        writer.text(f"\n{text}\n")
+        writer.marker("</think>")
+        writer.text("\n\n")
+
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> StreamScanner:
+        return HermesScanner(tools, starts_in, control)

@@ -1,0 +1,74 @@
+"""Raw text between tags: a string as it is, any other value as JSON text.
+
+What was meant is decided by the schema (`isogloss.schema.coercion`), so that the same characters are the string ``"5"``
+for one parameter and the number 5 for another. A value is written so that it reads back as itself, or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from isogloss.errors import UnrepresentableError
+from isogloss.notations.json import write as write_json
+from isogloss.schema.coercion import coerce, streams_as_string
+from isogloss.schema.view import SchemaView
+
+
+def write(value: Any, view: SchemaView | None) -> str:
+    """The text for ``value`` where the schema is ``view``. Raises `UnrepresentableError` when none reads back as it."""
+    candidates = [value, write_json(value)] if isinstance(value, str) else [write_json(value)]
+    for text in candidates:
+        if same(coerce(view, text), value):
+            return text
+    raise UnrepresentableError(f"No text between tags reads back as {write_json(value)[:80]} under its schema")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal as JSON values: 1 and True differ, and so do 1 and 1.0."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def escape_tags(text: str) -> str:
+    """JSON text without ``<``, for values that would otherwise hold a closing tag."""
+    return text.replace("<", "\\u003c")
+
+
+class MarkupReader:
+    """Reads one raw value, given in pieces without the tags around it, and gives JSON text.
+
+    A value that can only be a string streams; any other is typed when it is complete.
+    """
+
+    __slots__ = ("_pieces", "_view", "streams")
+
+    def __init__(self, view: SchemaView | None, *, is_string: bool | None = None) -> None:
+        self._view = view
+        self._pieces: list[str] = []
+        self.streams = streams_as_string(view) if is_string is None else is_string
+        if is_string is False:
+            self._view = None
+
+    def begin(self) -> str:
+        """JSON text at the opening tag."""
+        return '"' if self.streams else ""
+
+    def read(self, text: str) -> str:
+        """JSON text that one more piece settles."""
+        if self.streams:
+            return json_string(text)
+        self._pieces.append(text)
+        return ""
+
+    def end(self) -> str:
+        """JSON text at the closing tag."""
+        return '"' if self.streams else write_json(coerce(self._view, "".join(self._pieces)))
+
+
+def json_string(text: str) -> str:
+    """``text`` as the inside of a JSON string."""
+    return _encode(text)[1:-1]
+
+
+_encode: Callable[[str], str] = json.encoder.encode_basestring

@@ -16,7 +16,7 @@ class StopStrings:
     """Passes events on, up to the first stop string. Text that may be the start of one is held back."""
 
     def __init__(self, stops: Iterable[str]) -> None:
-        self._searches = [_Search(stop) for stop in stops if stop]
+        self._searches = [StringSearch(stop) for stop in stops if stop]
         self._first = re.compile("|".join(re.escape(search.stop[0]) for search in self._searches))
         self._held = ""
         self._held_span = Span(0, 0)
@@ -80,7 +80,7 @@ class StopStrings:
             search.matched = 0
 
 
-class _Search:
+class StringSearch:
     """Knuth, Morris and Pratt: one step a character, whatever the string."""
 
     def __init__(self, stop: str) -> None:

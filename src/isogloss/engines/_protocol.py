@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
@@ -21,7 +21,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
-    """Strings that end the generation; control tokens are matched by their spelling."""
+    """Strings that end the generation. One that spells a control token is matched by that token only."""
     logprobs: int | None = None
     """How many of the likeliest tokens to report with each chosen one; 0: the chosen one alone, ``None``: nothing."""
     presence_penalty: float | None = None
@@ -91,6 +91,8 @@ class Engine(Protocol):
     name: str
     takes_grammar: bool
     """Whether ``GenerationRequest.grammar`` binds the sampling."""
+    takes_messages: bool
+    """Whether it is a chat endpoint: asked with ``GenerationRequest.messages``, the dialect told in them."""
     tokenizer: Tokenizer | None
     """``None`` where the engine takes text only."""
 
@@ -113,4 +115,18 @@ class Engine(Protocol):
         Whoever leaves the loop early closes the generator (``async with contextlib.aclosing(...)``); that stops the
         generation and frees its place in the engine. Raises `EngineError` and `GrammarError`, at the first step.
         """
+        ...
+
+
+class EngineType(Protocol):
+    """What the registry knows of an engine: its class."""
+
+    name: ClassVar[str]
+
+    def accepts(self, target: str) -> bool:
+        """Whether such a target (a file, ``hf:OWNER/REPOSITORY/FILE``, a URL) can be for this engine."""
+        ...
+
+    def open(self, target: str, **options: Any) -> Engine:
+        """An engine over that target, not yet started."""
         ...

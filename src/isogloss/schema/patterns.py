@@ -1,0 +1,602 @@
+"""ECMA-262 regular expressions as terminals over JSON text.
+
+A ``pattern`` of JSON Schema speaks of a decoded string and may match anywhere in it; a grammar speaks of the bytes of a
+JSON string. `terminal` turns the one into the other: a Lark expression that matches the whole quoted string.
+
+Each character has a fixed set of spellings, the same in every terminal, so that intersection (``&``) and complement
+(``~``) of terminals are intersection and complement of sets of strings:
+
+- itself, unless it is a control character, ``"`` or a backslash;
+- its short escape (``\\n``, ``\\"``, ``\\/``);
+- ``\\u00XX`` if it is a control character or one of ``" & ' < > \\ DEL``, which encoders are known to escape.
+
+Look-ahead becomes intersection or complement of what follows. Look-behind, back-references and word boundaries are not
+regular in a useful way: `UnsupportedPatternError` is raised and the caller falls back on a guard.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+MAXIMUM_SEQUENCES = 128
+"""Alternatives that anchors and look-aheads may unfold into."""
+MAXIMUM_SIZE = 5_000
+"""Repeated characters of one pattern, counted after unfolding."""
+
+SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x2F: "/", 0x5C: "\\"}
+NUMERIC_ESCAPES = frozenset(range(0x20)) | {0x22, 0x26, 0x27, 0x3C, 0x3E, 0x5C, 0x7F}
+
+ASCII = (1 << 128) - 1
+BEYOND_ASCII = r"[\x{80}-\x{10FFFF}]"
+
+
+class UnsupportedPatternError(Exception):
+    """The pattern needs more than a regular language; the message names the construct."""
+
+
+class Characters(msgspec.Struct, frozen=True):
+    """A set of characters: a bit mask over ASCII and a bracketed class of the Rust syntax beyond it."""
+
+    ascii: int
+    beyond: str = ""
+
+    def complement(self) -> Characters:
+        if not self.beyond:
+            beyond = BEYOND_ASCII
+        elif self.beyond == BEYOND_ASCII:
+            beyond = ""
+        else:
+            beyond = f"[{BEYOND_ASCII}&&[^{self.beyond}]]"
+        return Characters(ASCII & ~self.ascii, beyond)
+
+    def union(self, other: Characters) -> Characters:
+        both = {self.beyond, other.beyond} - {""}
+        if BEYOND_ASCII in both:
+            beyond = BEYOND_ASCII
+        else:
+            beyond = "".join(sorted(both)) if len(both) < 2 else f"[{''.join(sorted(both))}]"
+        return Characters(self.ascii | other.ascii, beyond)
+
+
+def _mask(text: str) -> int:
+    return functools.reduce(lambda mask, char: mask | 1 << ord(char), text, 0)
+
+
+_DIGITS = Characters(_mask("0123456789"))
+_WORD = Characters(_mask("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"))
+_SPACE = Characters(
+    _mask("\t\n\v\f\r "),
+    r"[\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]",
+)
+_LINE_ENDS = Characters(_mask("\n\r"), r"[\x{2028}\x{2029}]")
+_CLASS_ESCAPES = {
+    "d": _DIGITS,
+    "D": _DIGITS.complement(),
+    "w": _WORD,
+    "W": _WORD.complement(),
+    "s": _SPACE,
+    "S": _SPACE.complement(),
+}
+_CONTROL_ESCAPES = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "0": 0}
+_ANY = Characters(ASCII, BEYOND_ASCII)
+
+
+class Class(msgspec.Struct, frozen=True):
+    characters: Characters
+
+
+class Sequence(msgspec.Struct, frozen=True):
+    items: tuple[Node, ...]
+
+
+class Choice(msgspec.Struct, frozen=True):
+    options: tuple[Node, ...]
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    item: Node
+    minimum: int
+    maximum: int | None
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    side: Literal["start", "end"]
+
+
+class LookAhead(msgspec.Struct, frozen=True):
+    item: Node
+    negative: bool
+
+
+Node = Class | Sequence | Choice | Repeat | Anchor | LookAhead
+
+
+class _Parser:
+    """A recursive descent over one pattern, with the leniency of browsers (lone braces are literal)."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.depth = 0
+
+    def parse(self) -> Node:
+        node = self._choice()
+        if self.at < len(self.pattern):
+            raise UnsupportedPatternError("unbalanced parenthesis")
+        return node
+
+    def _peek(self) -> str:
+        return self.pattern[self.at : self.at + 1]
+
+    def _take(self, text: str) -> bool:
+        if self.pattern.startswith(text, self.at):
+            self.at += len(text)
+            return True
+        return False
+
+    def _choice(self) -> Node:
+        self.depth += 1
+        if self.depth > 100:
+            raise UnsupportedPatternError("nesting")
+        options = [self._sequence()]
+        while self._take("|"):
+            options.append(self._sequence())
+        self.depth -= 1
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def _sequence(self) -> Node:
+        items: list[Node] = []
+        while self.at < len(self.pattern) and self._peek() not in "|)":
+            items.append(self._quantified(self._atom()))
+        return items[0] if len(items) == 1 else Sequence(tuple(items))
+
+    def _quantified(self, atom: Node) -> Node:
+        bounds = self._quantifier()
+        if bounds is None:
+            return atom
+        self._take("?")  # laziness does not change the language
+        return Repeat(atom, *bounds)
+
+    def _quantifier(self) -> tuple[int, int | None] | None:
+        for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+            if self._take(sign):
+                return bounds
+        if self._peek() != "{":
+            return None
+        end = self.pattern.find("}", self.at)
+        low, comma, high = self.pattern[self.at + 1 : max(end, self.at)].partition(",")
+        if not low.isdecimal() or not (high.isdecimal() or high == ""):
+            return None
+        self.at = end + 1
+        maximum = int(low) if not comma else int(high) if high else None
+        return int(low), maximum
+
+    def _atom(self) -> Node:
+        if self._take("("):
+            return self._group()
+        if self._take("["):
+            return Class(self._bracket())
+        if self._take("\\"):
+            return self._escape()
+        char = self._peek()
+        self.at += 1
+        if char == "^":
+            return Anchor("start")
+        if char == "$":
+            return Anchor("end")
+        if char == ".":
+            return Class(_LINE_ENDS.complement())
+        if char in "*+?":
+            raise UnsupportedPatternError("nothing to repeat")
+        return Class(_single(ord(char)))
+
+    def _group(self) -> Node:
+        look: bool | None = None
+        if self._take("?:"):
+            pass
+        elif self._take("?="):
+            look = False
+        elif self._take("?!"):
+            look = True
+        elif self._take("?<=") or self._take("?<!"):
+            raise UnsupportedPatternError("look-behind")
+        elif self._take("?<"):
+            self.at = self.pattern.find(">", self.at) + 1
+        elif self._peek() == "?":
+            raise UnsupportedPatternError("group options")
+        node = self._choice()
+        if not self._take(")"):
+            raise UnsupportedPatternError("unbalanced parenthesis")
+        return node if look is None else LookAhead(node, look)
+
+    def _escape(self) -> Node:
+        char = self._peek()
+        if char in "bB":
+            raise UnsupportedPatternError("word boundary")
+        if char == "k" or char in "123456789":
+            raise UnsupportedPatternError("back-reference")
+        return Class(self._class_escape())
+
+    def _class_escape(self) -> Characters:
+        char = self._peek()
+        self.at += 1
+        if char in _CLASS_ESCAPES:
+            return _CLASS_ESCAPES[char]
+        if char in ("p", "P") and self._peek() == "{":
+            return self._property(negative=char == "P")
+        return _single(self._code(char))
+
+    def _property(self, *, negative: bool) -> Characters:
+        end = self.pattern.find("}", self.at)
+        if end < 0:
+            raise UnsupportedPatternError("property")
+        name = self.pattern[self.at + 1 : end]
+        self.at = end + 1
+        found = _property_characters(name)
+        return found.complement() if negative else found
+
+    def _code(self, char: str) -> int:
+        if char in _CONTROL_ESCAPES:
+            return _CONTROL_ESCAPES[char]
+        if char == "c" and self._peek().isalpha() and self._peek().isascii():
+            self.at += 1
+            return ord(self.pattern[self.at - 1]) % 32
+        if char == "x":
+            return self._hexadecimal(2)
+        if char == "u":
+            return self._unicode_escape()
+        if not char:
+            raise UnsupportedPatternError("trailing backslash")
+        return ord(char)
+
+    def _unicode_escape(self) -> int:
+        if self._take("{"):
+            end = self.pattern.find("}", self.at)
+            code = self._hexadecimal(end - self.at)
+            self.at = end + 1
+            return code
+        code = self._hexadecimal(4)
+        if 0xD800 <= code < 0xDC00 and self._take("\\u"):
+            return 0x10000 + ((code - 0xD800) << 10) + (self._hexadecimal(4) - 0xDC00)
+        if 0xD800 <= code < 0xE000:
+            raise UnsupportedPatternError("lone surrogate")
+        return code
+
+    def _hexadecimal(self, width: int) -> int:
+        digits = self.pattern[self.at : self.at + max(width, 0)]
+        try:
+            code = int(digits, 16)
+        except ValueError:
+            code = -1
+        if not 0 <= code < 0x110000 or len(digits) != width:
+            raise UnsupportedPatternError("malformed escape")
+        self.at += width
+        return code
+
+    def _bracket(self) -> Characters:
+        negative = self._take("^")
+        found = Characters(0)
+        while not self._take("]"):
+            if self.at >= len(self.pattern):
+                raise UnsupportedPatternError("unbalanced bracket")
+            low = self._bracket_member()
+            if self._peek() == "-" and self.pattern[self.at + 1 : self.at + 2] not in ("]", "") and _code_of(low) >= 0:
+                mark = self.at
+                self.at += 1
+                high = self._bracket_member()
+                if _code_of(high) >= _code_of(low):
+                    found = found.union(_span(_code_of(low), _code_of(high)))
+                    continue
+                self.at = mark
+            found = found.union(low)
+        return found.complement() if negative else found
+
+    def _bracket_member(self) -> Characters:
+        if self._take("\\"):
+            if self._take("b"):
+                return _single(8)
+            if self._take("-"):
+                return _single(0x2D)
+            return self._class_escape()
+        char = self._peek()
+        if not char:
+            raise UnsupportedPatternError("unbalanced bracket")
+        self.at += 1
+        return _single(ord(char))
+
+
+def _single(code: int) -> Characters:
+    return _span(code, code)
+
+
+def _span(low: int, high: int) -> Characters:
+    mask = 0
+    if low < 128:
+        mask = (1 << (min(high, 127) + 1)) - (1 << low)
+    if high < 128:
+        return Characters(mask)
+    low = max(low, 128)
+    return Characters(mask, f"[\\x{{{low:X}}}-\\x{{{high:X}}}]" if low < high else f"[\\x{{{low:X}}}]")
+
+
+def _code_of(characters: Characters) -> int:
+    """The one code of a singleton, -1 for anything else."""
+    if not characters.beyond:
+        mask = characters.ascii
+        return mask.bit_length() - 1 if mask and mask & (mask - 1) == 0 else -1
+    if characters.ascii or "-" in characters.beyond or not characters.beyond.startswith("[\\x{"):
+        return -1
+    digits = characters.beyond[4:-2]
+    return int(digits, 16) if "x" not in digits else -1
+
+
+@functools.lru_cache(maxsize=256)
+def _property_characters(name: str) -> Characters:
+    """Characters of a Unicode property; the ASCII part is found by asking a regular expression engine."""
+    import regex
+
+    try:
+        matcher = regex.compile(rf"\p{{{name}}}")
+    except regex.error:
+        raise UnsupportedPatternError(f"property {name}") from None
+    mask = sum(1 << code for code in range(128) if matcher.match(chr(code)))
+    return Characters(mask, rf"[\p{{{name}}}&&{BEYOND_ASCII}]")
+
+
+# --- quoting -------------------------------------------------------------------------------------------------------
+
+
+def _class_member(code: int) -> str:
+    char = chr(code)
+    return char if char.isalnum() else f"\\x{code:02X}"
+
+
+def _ranges(mask: int) -> Iterator[tuple[int, int]]:
+    code = 0
+    while mask >> code:
+        if mask >> code & 1:
+            start = code
+            while mask >> (code + 1) & 1:
+                code += 1
+            yield start, code
+        code += 1
+
+
+def _bracketed(mask: int) -> str:
+    return "".join(
+        _class_member(low) if low == high else f"{_class_member(low)}-{_class_member(high)}"
+        for low, high in _ranges(mask)
+    )
+
+
+_RAW = ASCII & ~((1 << 32) - 1) & ~_mask('"\\')
+_ESCAPABLE = functools.reduce(lambda mask, code: mask | 1 << code, [*SHORT_ESCAPES, *NUMERIC_ESCAPES], 0)
+
+
+def _escaped_spellings(mask: int) -> list[str]:
+    """Alternatives that spell members of ``mask`` with a backslash."""
+    options = []
+    short = "".join(f"\\{e}" if e in '"/\\' else e for code, e in SHORT_ESCAPES.items() if mask >> code & 1)
+    if short:
+        options.append(f"[{short}]")
+    digits: dict[int, list[str]] = {}
+    for code in NUMERIC_ESCAPES:
+        if mask >> code & 1:
+            last = f"{code & 15:x}"
+            digits.setdefault(code >> 4, []).append(last + (last.upper() if last.isalpha() else ""))
+    by_tail: dict[str, str] = {}
+    for high, tails in digits.items():
+        tail = "".join(sorted(tails))
+        by_tail[tail] = by_tail.get(tail, "") + f"{high:x}"
+    options.extend(f"u00[{highs}][{tail}]" for tail, highs in by_tail.items())
+    return options
+
+
+@functools.lru_cache(maxsize=4096)
+def quoted_class(characters: Characters) -> str:
+    """A regular expression of the Rust syntax for one character of the set as it is spelled inside a JSON string."""
+    raw = _bracketed(characters.ascii & _RAW) + characters.beyond
+    escaped = _escaped_spellings(characters.ascii & _ESCAPABLE) if characters.ascii & _ESCAPABLE else []
+    options = [f"[{raw}]"] if raw else []
+    if escaped:
+        options.append(f"\\\\(?:{'|'.join(escaped)})")
+    if not options:
+        return r"[^\x00-\x{10FFFF}]"
+    return options[0] if len(options) == 1 and not escaped else f"(?:{'|'.join(options)})"
+
+
+ANY_CHARACTER = quoted_class(_ANY)
+
+
+def quoted_literal(text: str) -> str:
+    """A regular expression for every spelling of ``text`` inside a JSON string."""
+    return "".join(quoted_class(_single(ord(char))) if ord(char) < 128 else char for char in text)
+
+
+def _quoted(node: Node) -> str:
+    if isinstance(node, Class):
+        return quoted_class(node.characters)
+    if isinstance(node, Sequence):
+        return "".join(map(_quoted, node.items))
+    if isinstance(node, Choice):
+        return f"(?:{'|'.join(map(_quoted, node.options))})"
+    if isinstance(node, Repeat):
+        inner = f"(?:{_quoted(node.item)})"
+        if (node.minimum, node.maximum) == (0, None):
+            return inner + "*"
+        if (node.minimum, node.maximum) == (1, None):
+            return inner + "+"
+        if (node.minimum, node.maximum) == (0, 1):
+            return inner + "?"
+        return f"{inner}{{{node.minimum},{'' if node.maximum is None else node.maximum}}}"
+    raise AssertionError(node)
+
+
+# --- anchors and look-ahead ----------------------------------------------------------------------------------------
+
+
+def _special(node: Node) -> bool:
+    """Whether an anchor or a look-ahead is inside."""
+    if isinstance(node, Class):
+        return False
+    if isinstance(node, Sequence):
+        return any(map(_special, node.items))
+    if isinstance(node, Choice):
+        return any(map(_special, node.options))
+    if isinstance(node, Repeat):
+        return _special(node.item)
+    return True
+
+
+def _nullable(node: Node) -> bool:
+    if isinstance(node, Class):
+        return False
+    if isinstance(node, Sequence):
+        return all(map(_nullable, node.items))
+    if isinstance(node, Choice):
+        return any(map(_nullable, node.options))
+    if isinstance(node, Repeat):
+        return node.minimum == 0 or _nullable(node.item)
+    return True
+
+
+def _tempered(node: Node) -> bool:
+    """``((?!x).)*``: a run of characters at none of which ``x`` matches."""
+    return (
+        isinstance(node, Repeat)
+        and (node.minimum, node.maximum) in ((0, None), (1, None))
+        and isinstance(node.item, Sequence)
+        and len(node.item.items) == 2
+        and isinstance(node.item.items[0], LookAhead)
+        and node.item.items[0].negative
+        and isinstance(node.item.items[1], Class)
+    )
+
+
+def _unfold(node: Node) -> list[tuple[Node, ...]]:
+    """Alternatives without groups, so that anchors and look-aheads stand at the top."""
+    if not _special(node) or isinstance(node, (Anchor, LookAhead)) or _tempered(node):
+        return [(node,)]
+    if isinstance(node, Choice):
+        found = [sequence for option in node.options for sequence in _unfold(option)]
+    elif isinstance(node, Sequence):
+        found = [()]
+        for item in node.items:
+            tails = _unfold(item)
+            if len(found) * len(tails) > MAXIMUM_SEQUENCES:
+                raise UnsupportedPatternError("alternatives with anchors")
+            found = [head + tail for head in found for tail in tails]
+    elif isinstance(node, Repeat):
+        if node.maximum is None or node.maximum > 2:
+            raise UnsupportedPatternError("repeated look-ahead")
+        found = []
+        for count in range(node.minimum, node.maximum + 1):
+            found.extend(_unfold(Sequence((node.item,) * count)))
+    else:
+        raise AssertionError(node)
+    if len(found) > MAXIMUM_SEQUENCES:
+        raise UnsupportedPatternError("alternatives with anchors")
+    return found
+
+
+def _anchored(sequence: tuple[Node, ...]) -> tuple[tuple[Node, ...], bool, bool] | None:
+    """The sequence without its anchors and whether it is tied to the start and the end; None if it cannot match."""
+    items = list(sequence)
+    start = end = False
+    starts = [i for i, item in enumerate(items) if isinstance(item, Anchor) and item.side == "start"]
+    if starts:
+        head = items[: starts[-1]]
+        if not all(map(_nullable, head)):
+            return None
+        items = [item for item in head if isinstance(item, LookAhead)] + items[starts[-1] + 1 :]
+        start = True
+    ends = [i for i, item in enumerate(items) if isinstance(item, Anchor)]
+    if ends:
+        tail = items[ends[0] + 1 :]
+        if not all(map(_nullable, tail)) or any(isinstance(item, LookAhead) for item in tail):
+            return None
+        items = items[: ends[0]]
+        end = True
+    return tuple(items), start, end
+
+
+def _tail(items: tuple[Node, ...], end: bool) -> str:
+    """A Lark expression for the rest of the string, its closing quote included."""
+    for index, item in enumerate(items):
+        if not _special(item):
+            continue
+        head = "".join(map(_quoted, items[:index]))
+        rest = _tail(items[index + 1 :], end)
+        if isinstance(item, LookAhead):
+            ahead = _ahead(item.item)
+            clause = f"({rest} & {'~' if item.negative else ''}({ahead}))"
+        elif isinstance(item, Repeat) and isinstance(item.item, Sequence) and index == len(items) - 1 and end:
+            look, unit = item.item.items
+            assert isinstance(look, LookAhead)
+            assert isinstance(unit, Class)
+            sign = "*" if item.minimum == 0 else "+"
+            run = f'/(?:{quoted_class(unit.characters)}){sign}"/'
+            if _nullable(look.item):
+                raise UnsupportedPatternError("empty look-ahead")
+            clause = f"({run} & ~(/(?:{ANY_CHARACTER})*/ ({_ahead(look.item)})))"
+        else:
+            raise UnsupportedPatternError("repeated look-ahead")
+        return f"/{head}/ {clause}" if head else clause
+    body = "".join(map(_quoted, items))
+    return f'/{body}"/' if end else f'/{body}(?:{ANY_CHARACTER})*"/'
+
+
+def _ahead(node: Node) -> str:
+    options = []
+    for sequence in _unfold(node):
+        placed = _anchored(sequence)
+        if placed is None:
+            continue
+        items, start, end = placed
+        if start:
+            raise UnsupportedPatternError("anchor in a look-ahead")
+        options.append(f"({_tail(items, end)})")
+    return " | ".join(options) or _NEVER
+
+
+_NEVER = r"/[^\x00-\x{10FFFF}]/"
+
+
+def _size(node: Node) -> int:
+    if isinstance(node, Sequence):
+        return sum(map(_size, node.items))
+    if isinstance(node, Choice):
+        return sum(map(_size, node.options))
+    if isinstance(node, Repeat):
+        return _size(node.item) * max(node.minimum, node.maximum or 1, 1)
+    if isinstance(node, LookAhead):
+        return _size(node.item)
+    return 1
+
+
+@functools.lru_cache(maxsize=1024)
+def terminal(pattern: str) -> str:
+    """A Lark expression for the JSON strings whose value ``pattern`` matches somewhere.
+
+    Raises `UnsupportedPatternError` when the pattern is no regular language that can be told, or is over the bounds.
+    """
+    node = _Parser(pattern).parse()
+    if _size(node) > MAXIMUM_SIZE:
+        raise UnsupportedPatternError("size")
+    options = []
+    for sequence in _unfold(node):
+        placed = _anchored(sequence)
+        if placed is None:
+            continue
+        items, start, end = placed
+        lead = "" if start else f"(?:{ANY_CHARACTER})*"
+        tail = _tail(items, end)
+        if tail.startswith("/"):
+            options.append(f'/"{lead}{tail[1:]}')
+        else:
+            options.append(f'/"{lead}/ {tail}')
+    return " | ".join(options) or _NEVER

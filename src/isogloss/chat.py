@@ -1,0 +1,255 @@
+"""The one place where a conversation becomes a turn: render, generate under a grammar, scan, verify.
+
+    chat = Chat(engine, get_dialect("hermes"))
+    turn = chat.stream(conversation)
+    async for event in turn: ...                # or: message = await turn.message()
+
+With an engine that takes grammars the turn streams as it is made. With one that does not, whatever the request binds
+(strict tools, a tool choice, an answer's format) is verified on the whole turn, and the model is asked again, told what
+was wrong, a stated number of times; `OutputError` is raised when none of its turns holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+import msgspec
+
+from isogloss.dialects._base import Dialect
+from isogloss.engines import Engine, GenerationRequest, ModelInfo, Sampling, TokenLogprob, Usage
+from isogloss.errors import ConversationError, EngineUnavailableError, OutputError
+from isogloss.events import Event, Finish, collect
+from isogloss.messages import AssistantMessage, Conversation, ToolChoice, UserMessage
+from isogloss.stop_strings import StopStrings
+from isogloss.token_spans import TokenSpans
+from isogloss.verification import Verification
+
+
+class Update(NamedTuple):
+    """An event, and the log probabilities of its visible text where they were asked for."""
+
+    event: Event
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+class Chat:
+    """An engine and the dialect that its model speaks.
+
+    ``attempts`` is how often an engine that takes no grammar is asked for a turn that holds what the request binds.
+    """
+
+    def __init__(self, engine: Engine, dialect: Dialect, *, attempts: int = 3) -> None:
+        if attempts < 1:
+            raise ValueError(f"Expected `int` >= 1 for attempts, got {attempts}")
+        self.engine = engine
+        self.dialect = dialect
+        self.attempts = attempts
+        self._model: ModelInfo | None = None
+        self._starting = asyncio.Lock()
+        self._is_started = False
+
+    async def start(self) -> None:
+        """Bring the engine up, once. Raises `EngineUnavailableError`; trying again is allowed."""
+        async with self._starting:
+            if not self._is_started:
+                await self.engine.start()
+                self._is_started = True
+
+    async def close(self) -> None:
+        """Stop the engine."""
+        async with self._starting:
+            if self._is_started:
+                self._is_started = False
+                await self.engine.close()
+
+    async def health(self) -> None:
+        """Return when the engine answers. Raises `EngineUnavailableError` with the reason."""
+        await self.start()
+        await self.engine.health()
+
+    async def model(self) -> ModelInfo:
+        """The model being served, asked once as long as the engine lives. Raises `EngineUnavailableError`."""
+        await self.start()
+        if self._model is None:
+            self._model = await self.engine.model()
+        return self._model
+
+    def stream(self, conversation: Conversation, sampling: Sampling = Sampling()) -> Turn:  # noqa: B008 - a value
+        """The model's next turn. Nothing happens until it is iterated."""
+        return Turn(self, conversation, sampling)
+
+    def forget_model(self) -> None:
+        """The engine went away: what comes back may serve another model."""
+        self._model = None
+
+
+class Turn:
+    """One turn of the model, as it is generated. Iterate over it once, for its events or for its `updates`.
+
+    Close it (``async with contextlib.aclosing(turn)``) when leaving early; that stops the engine. Iterating raises
+    `RequestError` for what cannot be asked, `OutputError` for an answer that does not hold, and `EngineError`.
+    """
+
+    def __init__(self, chat: Chat, conversation: Conversation, sampling: Sampling) -> None:
+        self.conversation = conversation
+        self.sampling = sampling
+        self.usage = Usage()
+        """The engine's counts, whole once the turn ended; of the turn that was accepted, not of those before it."""
+        self.reasoning_tokens = 0
+        """How many of the completion's tokens were reasoning."""
+        self._chat = chat
+        self._output: list[str] = []
+        self._updates = self._run()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self._events()
+
+    def updates(self) -> AsyncGenerator[Update, None]:
+        """The events with their log probabilities."""
+        return self._updates
+
+    async def message(self) -> AssistantMessage:
+        """The whole turn."""
+        async with aclosing(self):
+            return collect([event async for event in self])
+
+    async def aclose(self) -> None:
+        """Stop the generation if it is still running."""
+        await self._updates.aclose()
+
+    async def _events(self) -> AsyncIterator[Event]:
+        async for update in self._updates:
+            yield update.event
+
+    async def _run(self) -> AsyncGenerator[Update, None]:
+        try:
+            await self._chat.start()
+            verification = Verification(self.conversation)
+            if self._chat.engine.takes_grammar or not verification.binds:
+                generated = self._verified_as_it_streams(verification)
+            else:
+                generated = self._verified_as_a_whole(verification)
+            async with aclosing(generated):
+                async for update in generated:
+                    yield update
+        except EngineUnavailableError:
+            self._chat.forget_model()
+            raise
+
+    async def _verified_as_it_streams(self, verification: Verification) -> AsyncGenerator[Update, None]:
+        events: list[Event] = []
+        async with aclosing(self._generate(self.conversation)) as updates:
+            async for update in updates:
+                if verification.binds:
+                    events.append(update.event)
+                    fault = verification.fault(collect(events)) if isinstance(update.event, Finish) else None
+                    if fault is not None:
+                        raise OutputError(f"The model's turn does not hold what was asked: {fault}")
+                yield update
+
+    async def _verified_as_a_whole(self, verification: Verification) -> AsyncGenerator[Update, None]:
+        conversation = self.conversation
+        fault: str | None = None
+        for _ in range(self._chat.attempts):
+            updates = [update async for update in self._generate(conversation)]
+            fault = verification.fault(collect([update.event for update in updates]))
+            if fault is None:
+                for update in updates:
+                    yield update
+                return
+            conversation = _asked_again(conversation, "".join(self._output), fault)
+        raise OutputError(f"No turn of {self._chat.attempts} holds what was asked; in the last one {fault}")
+
+    async def _generate(self, conversation: Conversation) -> AsyncGenerator[Update, None]:
+        """One generation, scanned."""
+        chat = self._chat
+        request, starts_in = await self._request(conversation)
+        control = chat.engine.tokenizer.special_tokens if chat.engine.tokenizer is not None else ()
+        scanner = chat.dialect.scanner(conversation.tools, starts_in=starts_in, control=control)
+        stops = StopStrings(self.sampling.stop)
+        spans = TokenSpans(chat.engine.tokenizer)
+        self._output = []
+        usage: Usage | None = None
+        finish = "stop"
+        async with aclosing(chat.engine.generate(request)) as chunks:
+            async for chunk in chunks:
+                spans.extend(chunk)
+                usage = chunk.usage or usage
+                finish = chunk.finish or finish
+                for piece in chunk.pieces:
+                    self._output.append(piece.text)
+                    for event in stops.pass_on(scanner.feed(piece)):
+                        yield Update(event, spans.take(event))
+                if stops.hit:
+                    break
+        for event in stops.pass_on(scanner.finish(finish)):
+            update = Update(event, spans.take(event))
+            self.usage = usage or Usage(len(request.prompt_ids or ()), spans.tokens)
+            self.reasoning_tokens = spans.reasoning_tokens
+            yield update
+
+    async def _request(self, conversation: Conversation) -> tuple[GenerationRequest, str]:
+        """What the engine is asked, and what its output starts in. Made in a thread: a long prompt takes its time."""
+        limit = (await self._chat.model()).context_length
+        request, starts_in = await asyncio.to_thread(self._prepare, conversation)
+        ids = request.prompt_ids
+        if ids is not None and limit is not None and len(ids) >= limit:
+            raise ConversationError(
+                f"This model's maximum context length is {limit} tokens. However, your messages resulted in "
+                f"{len(ids)} tokens. Please reduce the length of the messages.",
+                pointer="/messages",
+                code="context_length_exceeded",
+            )
+        return request, starts_in
+
+    def _prepare(self, conversation: Conversation) -> tuple[GenerationRequest, str]:
+        engine, dialect = self._chat.engine, self._chat.dialect
+        if engine.takes_messages:
+            messages = tuple(_plain(dialect.inband(conversation)))
+            stop = dialect.markers.stop
+            return GenerationRequest(messages=messages, sampling=self._sampling(stop)), "text"
+        prompt = dialect.render(conversation)
+        starts_in = dialect.starts_in(prompt.text)
+        grammar = self._grammar(conversation, starts_in) if engine.takes_grammar else None
+        request = GenerationRequest(
+            prompt=prompt.text,
+            prompt_ids=None if engine.tokenizer is None else tuple(prompt.tokens(engine.tokenizer)),
+            grammar=grammar,
+            sampling=self._sampling(dialect.markers.stop if grammar is None else ()),
+        )
+        return request, starts_in
+
+    def _sampling(self, stop: tuple[str, ...]) -> Sampling:
+        """The engine stops where the dialect's turn ends. The caller's stop strings are matched in visible text."""
+        return msgspec.structs.replace(self.sampling, stop=stop)
+
+    def _grammar(self, conversation: Conversation, starts_in: str) -> str | None:
+        """The grammar of the turn, if anything binds it."""
+        form = conversation.response_format
+        if not conversation.tools and (form is None or form.kind == "text"):
+            return None
+        effort_is_none = conversation.reasoning_effort == "none"
+        constraint = self._chat.dialect.constraint(
+            conversation.tools,
+            ToolChoice.of(conversation.tool_choice),
+            form,
+            parallel=conversation.parallel_tool_calls,
+            reasoning="open" if starts_in == "reasoning" else not effort_is_none,
+        )
+        return constraint.lark_for(self._chat.engine.tokenizer)
+
+
+def _asked_again(conversation: Conversation, output: str, fault: str) -> Conversation:
+    """The conversation with a turn that does not hold, and what is wrong with it."""
+    told = f"Your last message cannot be accepted: {fault}. Write it again, whole, without that fault."
+    messages = (*conversation.messages, AssistantMessage(text=output), UserMessage(told))
+    return msgspec.structs.replace(conversation, messages=messages)
+
+
+def _plain(conversation: Conversation) -> Iterable[dict[str, Any]]:
+    """Plain messages as chat endpoints take them."""
+    for message in conversation.messages:
+        yield {"role": type(message).__struct_config__.tag, "content": message.text}

@@ -283,7 +283,8 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [{"type": "function", "function": {}}]}, "Object missing required field `name`", "/tools/0/function"),
     (
         {"tools": [{"type": "function", "function": {"name": "get weather"}}]},
-        "Invalid name 'get weather': expected 1 to 128 of a-z, A-Z, 0-9, underscores, dots and dashes",
+        "Invalid 'tools[0].function.name': string does not match pattern. "
+        "Expected a string that matches the pattern '^[a-zA-Z0-9_.-]+$', but got 'get weather' instead.",
         "/tools/0/function/name",
     ),
     (
@@ -361,8 +362,15 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
         "/response_format/json_schema",
     ),
     (
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n" * 65, "schema": {}}}},
+        "Invalid 'response_format.json_schema.name': string too long. "
+        "Expected a string with maximum length 64, but got a string with length 65 instead.",
+        "/response_format/json_schema/name",
+    ),
+    (
         {"response_format": {"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}}},
-        "Invalid name 'a b': expected 1 to 64 of a-z, A-Z, 0-9, underscores and dashes",
+        "Invalid 'response_format.json_schema.name': string does not match pattern. "
+        "Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$', but got 'a b' instead.",
         "/response_format/json_schema/name",
     ),
     (

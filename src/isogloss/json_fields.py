@@ -150,6 +150,13 @@ def invalid(message: str, pointer: str, code: str = "invalid_value") -> Conversa
     return ConversationError(message, pointer=pointer, code=code)
 
 
+def parameter(pointer: str) -> str | None:
+    """A JSON pointer as the OpenAI APIs name a parameter: ``/messages/0/content`` is ``messages[0].content``."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
+    path = "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps)
+    return path.removeprefix(".") or None
+
+
 def _check_range(value: float, kind: str, minimum: float, maximum: float | None, pointer: str) -> None:
     if not value >= minimum:
         raise invalid(f"Expected `{kind}` >= {minimum}, got {value}", pointer)

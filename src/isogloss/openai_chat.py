@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from isogloss.errors import ConversationError
-from isogloss.json_fields import Fields, as_choice, as_string, invalid, items, kind_of, missing
+from isogloss.json_fields import Fields, as_choice, as_string, invalid, items, kind_of, missing, parameter
 from isogloss.messages import (
     AssistantMessage,
     Conversation,
@@ -33,8 +33,8 @@ REASONING_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 _MODES: tuple[Literal["none", "auto", "required"], ...] = ("none", "auto", "required")
 _ALLOWED_MODES: tuple[Literal["auto", "required"], ...] = ("auto", "required")
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
-_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_TOOL_NAME, _LONGEST_TOOL_NAME = re.compile(r"^[a-zA-Z0-9_.-]+$"), 128
+_FORMAT_NAME, _LONGEST_FORMAT_NAME = re.compile(r"^[a-zA-Z0-9_-]+$"), 64
 _MEDIA = frozenset(
     {"image_url", "input_audio", "file", "audio", "video_url", "input_image", "input_file", "computer_screenshot"}
 )
@@ -206,7 +206,7 @@ def tool_from_openai(tool: Mapping[str, Any], pointer: str) -> Tool:
     entry = Fields(tool, pointer)
     kind = entry.choice("type", ("function", "custom"))
     fields = entry.nested(kind)
-    name = _name(fields, _TOOL_NAME, "1 to 128 of a-z, A-Z, 0-9, underscores, dots and dashes")
+    name = _name(fields, _TOOL_NAME, _LONGEST_TOOL_NAME)
     description = fields.optional_string("description") or ""
     if kind == "custom":
         return Tool.custom(name, description, _text_grammar(fields))
@@ -282,7 +282,7 @@ def response_format_from_openai(value: object, pointer: str) -> ResponseFormat |
     form = fields.nested("json_schema")
     return ResponseFormat.json_schema(
         dict(form.object("schema").members),
-        _name(form, _FORMAT_NAME, "1 to 64 of a-z, A-Z, 0-9, underscores and dashes"),
+        _name(form, _FORMAT_NAME, _LONGEST_FORMAT_NAME),
         form.optional_string("description") or "",
         strict=form.boolean("strict", False),
     )
@@ -305,8 +305,19 @@ def _require_the_word_json(messages: Iterable[Message]) -> None:
         )
 
 
-def _name(fields: Fields, pattern: re.Pattern[str], rule: str) -> str:
+def _name(fields: Fields, pattern: re.Pattern[str], longest: int) -> str:
     name = fields.string("name")
+    fault = None
     if not pattern.fullmatch(name):
-        raise invalid(f"Invalid name {name!r}: expected {rule}", fields.at("name"))
+        fault = (
+            "string does not match pattern. "
+            f"Expected a string that matches the pattern '{pattern.pattern}', but got {name!r} instead."
+        )
+    elif len(name) > longest:
+        fault = (
+            f"string too long. Expected a string with maximum length {longest}, "
+            f"but got a string with length {len(name)} instead."
+        )
+    if fault is not None:
+        raise invalid(f"Invalid '{parameter(fields.at('name'))}': {fault}", fields.at("name"))
     return name

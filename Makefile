@@ -1,0 +1,50 @@
+# Each target does its whole set-up: a machine with Python 3.10+ and pip is enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types corpus fuzz bench conformance docs dist clean
+
+help:  ## what there is to make
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+$(VENV)/demo.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[cli,llamacpp,server]'
+	@touch $@
+
+$(VENV)/test.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group test --group lint
+	@touch $@ $(VENV)/demo.installed
+
+demo: $(VENV)/demo.installed  ## serve a small model and ask it three things with the official client
+	$(BIN)/isogloss demo
+
+test: $(VENV)/test.installed lint types  ## lint, types and all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/test.installed  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/test.installed  ## mypy --strict
+	$(BIN)/mypy
+
+corpus: $(VENV)/test.installed  ## rewrite what the corpus files expect; read the diff
+	$(BIN)/python tests/rewrite_corpus.py
+
+fuzz: $(VENV)/test.installed  ## break the laws with random output, ten minutes a dialect
+	$(BIN)/python fuzz/scan.py
+
+bench: $(VENV)/test.installed  ## the figures of benchmarks/README.md
+	$(BIN)/python -m benchmarks
+
+conformance: $(VENV)/test.installed  ## JSON Schema conformance against the committed ratchet
+	$(BIN)/python benchmarks/conformance.py
+
+clean:  ## everything that was built or fetched into this folder
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,118 @@
+"""Imports point one way: values <- notations, schema <- constraints <- dialects <- chat -> engines; edges call chat."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "isogloss"
+
+VALUES = {"errors", "events", "messages", "prompt"}
+"""What everything may import."""
+
+ARROWS: dict[str, set[str]] = {
+    "errors": {"schema"},  # a type only
+    "events": {"messages"},
+    "messages": {"errors", "openai_chat", "openai_responses", "schema"},  # constructors, imported when called
+    "prompt": {"tokenizers"},  # a type only
+    "openai_chat": VALUES | {"json_fields"},
+    "openai_responses": VALUES | {"json_fields", "openai_chat", "schema"},
+    "json_fields": VALUES,
+    "stop_strings": VALUES,
+    "token_spans": VALUES | {"engines", "tokenizers"},
+    "tokenizers": VALUES,
+    "notations": VALUES | {"schema", "constraints"},
+    "schema": VALUES | {"notations"},
+    "constraints": VALUES | {"schema", "tokenizers"},
+    "dialects": VALUES | {"notations", "schema", "constraints", "tokenizers"},
+    "testing": VALUES | {"dialects", "notations", "tokenizers"},
+    "chat_template": VALUES,
+    "engines": VALUES | {"tokenizers", "constraints", "stop_strings"},
+    "demo_model": VALUES,
+    "verification": VALUES | {"schema", "constraints"},
+    "chat": VALUES
+    | {
+        "dialects",
+        "engines",
+        "constraints",
+        "schema",
+        "tokenizers",
+        "verification",
+        "chat_template",
+        "stop_strings",
+        "token_spans",
+    },
+    "compat": VALUES | {"dialects", "tokenizers", "schema"},
+    "tools": VALUES,
+    "integrations": VALUES | {"dialects", "constraints", "tokenizers", "schema"},
+    "server": VALUES
+    | {
+        "chat",
+        "engines",
+        "dialects",
+        "schema",
+        "openai_chat",
+        "openai_responses",
+        "json_fields",
+        "tools",
+        "constraints",
+    },
+    "cli": VALUES
+    | {"chat", "engines", "dialects", "schema", "constraints", "tokenizers", "server", "demo_model", "notations"},
+    "__init__": VALUES | {"dialects", "schema", "tokenizers", "constraints"},
+}
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def unit(path: Path) -> str:
+    """The file or the package right below `isogloss` that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "isogloss":
+            parts = node.module.split(".")
+            names.update([parts[1]] if len(parts) > 1 else [alias.name for alias in node.names])
+        elif isinstance(node, ast.Import):
+            names.update(a.name.split(".")[1] for a in node.names if a.name.startswith("isogloss."))
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    here = unit(path)
+    assert here in ARROWS, f"{here} has no place on the map: add it to ARROWS and ARCHITECTURE.md"
+    wrong = imported(path) - ARROWS[here] - {here, "__init__"}
+    assert not wrong, f"{here} imports {sorted(wrong)}"
+
+
+def test_every_arrow_starts_somewhere() -> None:
+    assert set(ARROWS) - {unit(path) for path in FILES} == set()
+
+
+DIALECTS = sorted(p.stem for p in (PACKAGE / "dialects").glob("*.py") if not p.stem.startswith("_"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in FILES if unit(p) in ("chat", "engines", "server", "constraints", "notations", "schema", "tokenizers")],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_no_dialect_is_named_outside_the_dialects(path: Path) -> None:
+    """As a string: a dialect's name in an engine, the server or the machinery is a special case where none may be."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    named = {text for text in strings if text in DIALECTS}
+    # gemma's literals and XML are notations, and "xml" a media type, in their own right.
+    assert not named
+
+
+def test_no_catch_all_modules() -> None:
+    banned = re.compile(r"(^|_)(utils?|common|helpers?|misc)(_|$)")
+    assert [str(p) for p in FILES if banned.search(p.stem)] == []

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
 from isogloss.dialects._base import Dialect
 from isogloss.errors import UnknownDialectError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["Dialect", "detect_dialect", "dialect_names", "get_dialect"]
 
@@ -60,6 +63,8 @@ def _shipped() -> frozenset[str]:
 
 @cache
 def _plugged_in() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 

@@ -31,19 +31,19 @@ def _between() -> Lexicon:
 @lru_cache(maxsize=16)
 def value_end(call_close: str) -> Lexicon:
     """A value ends at its closer where a parameter or the end of the function follows, or, the closer forgotten, at
-    the end of function and call together. The line break in front belongs to the markup."""
+    the end of function and call together."""
     closers = {
-        "parameter_close": r"\r?\n?</parameter>(?=\s{0,64}+(?:<parameter=|</function>))",
-        "forgotten": rf"\r?\n?(?=</function>\s{{0,64}}+{regex.escape(call_close)})",
+        "parameter_close": r"</parameter>(?=\s{0,64}+(?:<parameter=|</function>))",
+        "forgotten": rf"(?=</function>\s{{0,64}}+{regex.escape(call_close)})",
     }
-    return Lexicon({}, patterns=closers, first="<\r\n")
+    return Lexicon({}, patterns=closers)
 
 
 class FunctionCallScanner(TagCallScanner):
     """Scans ``<function=...>`` calls. ``tails`` holds ``call_close`` alone."""
 
     tails: Lexicon
-    leading = "\n"
+    framed = True
 
     def _set_function_lexicons(self, call_close: str) -> None:
         self.between = _between()

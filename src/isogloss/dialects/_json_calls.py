@@ -212,7 +212,10 @@ class JsonCallScanner(StreamScanner):
         reader = self._reader
         self._pos, fragment = reader.read(self._text, self._pos)
         if fragment:
-            self._argue(fragment, reader.settled)
+            if self._name:
+                self._delta(fragment, reader.settled)
+            else:
+                self._waiting.append(fragment)
         return self._value_done() if reader.done or reader.fault else False
 
     def _in_stringified(self) -> bool:

@@ -57,6 +57,7 @@ class Prose:
     ) -> None:
         self.event = event
         self.lexicon = lexicon
+        self.candidate = lexicon.candidate
         self.trims = frozenset(trims)
 
 
@@ -104,8 +105,11 @@ class StreamScanner:
         if type(piece) is not str:
             piece = self._admit(piece)  # type: ignore[arg-type]
         pos = self._pos
+        if pos == len(self._text):
+            self._text = piece
+        else:
+            self._text = self._text[pos:] + piece
         self._base += pos
-        self._text = self._text[pos:] + piece
         self._pos = 0
         if self._raw is not None:
             self._raw.append(piece)
@@ -149,8 +153,16 @@ class StreamScanner:
                 return False
             self._trim = False
         mode = self._mode
-        if mode.lexicon.candidate(text, pos) is None:
-            self._flow(len(text))
+        if mode.candidate(text, pos) is None:
+            if self._has_controls or text[-1:].isspace() or pos == len(text):
+                self._flow(len(text))
+            else:  # by far the most pieces: nothing in them to look at
+                end = self._base + len(text)
+                self._out.append(mode.event(text[pos:] if pos else text, self._mark, end))
+                self._mark = end
+                self._pos = len(text)
+                self._previous = text[-1]
+                self._kept_space = False
             return False
         at = pos
         while True:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import ClassVar
 
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.dialects._scanner import StreamScanner
@@ -32,8 +33,8 @@ class TagCallScanner(StreamScanner):
     """What ends a value."""
     faults: Lexicon
     """Where scanning goes on after what is no call."""
-    leading: str = ""
-    """Characters right behind an opening tag, at most one of them, that belong to the markup."""
+    framed: ClassVar[bool] = False
+    """Whether one line break on either side of a value belongs to the markup."""
 
     def __init__(self, tools: Iterable[Tool] = (), starts_in: str = "text") -> None:
         super().__init__(tools, starts_in)
@@ -73,12 +74,13 @@ class TagCallScanner(StreamScanner):
         self._value = MarkupReader(view, is_string=is_string)
         self._delta(f"{self._separator}{write_json(key)}:{self._value.begin()}", end)
         self._separator = ","
-        self._state = self._leading if self.leading else self._in_value
+        self._state = self._frame if self.framed else self._in_value
 
-    def _leading(self) -> bool:
+    def _frame(self) -> bool:
+        """The line break behind an opening tag."""
         if self._pos == len(self._text):
             return False
-        if self._text[self._pos] in self.leading:
+        if self._text[self._pos] == "\n":
             self._pos += 1
         self._state = self._in_value
         return True
@@ -86,12 +88,12 @@ class TagCallScanner(StreamScanner):
     def _in_value(self) -> bool:
         text = self._text
         pos = self._pos
-        if self.value_end.candidate(text, pos) is None:
-            end = len(text)
-            found: Found | int = end
-        else:
+        found: Found | int = len(text)
+        if self.value_end.candidate(text, pos) is not None:
             found = self.value_end.find(text, pos, self._final)
-            end = found if type(found) is int else found.start  # type: ignore[union-attr]
+        end = found if type(found) is int else found.start  # type: ignore[union-attr]
+        if self.framed and end > pos and text[end - 1] == "\n":
+            end -= 1  # it may be the line break in front of the closing tag
         if end > pos:
             json_text = self._value.read(text[pos:end])
             if json_text:
@@ -100,13 +102,9 @@ class TagCallScanner(StreamScanner):
         if type(found) is int:
             return False
         self._pos = found.end  # type: ignore[union-attr]
-        self._delta_if(self._value.end(), self._pos)
+        self._delta(self._value.end(), self._pos)
         self._state = self._between_parameters
         return True
-
-    def _delta_if(self, json_text: str, end: int) -> None:
-        if json_text:
-            self._delta(json_text, end)
 
     def _call_closed(self, end: int) -> None:
         """The closing tag of the call."""

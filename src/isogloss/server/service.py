@@ -1,0 +1,47 @@
+"""What every route of the server works with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from isogloss.chat import Chat
+from isogloss.engines import ModelInfo
+from isogloss.errors import RequestError
+from isogloss.json_fields import as_string
+from isogloss.server.errors import NotFoundError
+
+DEFAULT_MODEL = "default"
+"""The name under which whatever model is served can be asked for."""
+
+
+class Service(msgspec.Struct, frozen=True):
+    """A chat, and how it is offered. ``aliases`` are further names of the model."""
+
+    chat: Chat
+    aliases: tuple[str, ...] = ()
+    max_body_bytes: int = 32 * 1024 * 1024
+
+    async def model(self) -> ModelInfo:
+        return await self.chat.model()
+
+    async def names(self) -> Sequence[str]:
+        """What the model can be asked for as, its own id first."""
+        return (await self.model()).id, *self.aliases, DEFAULT_MODEL
+
+    async def served_model(self, asked: object) -> str:
+        """The id of the model that answers to a request's ``model``. Raises `NotFoundError` when none does."""
+        if asked is None:
+            raise RequestError(
+                "you must provide a model parameter", pointer="/model", code="missing_required_parameter"
+            )
+        name = as_string(asked, "/model")
+        names = await self.names()
+        if name not in names:
+            raise NotFoundError(
+                f"The model `{name}` does not exist or you do not have access to it. Served here: "
+                f"{', '.join(f'`{served}`' for served in names)}.",
+                code="model_not_found",
+            )
+        return names[0]

@@ -1,0 +1,36 @@
+"""Server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+from fastapi.responses import StreamingResponse
+from starlette.types import Send
+
+DONE = b"data: [DONE]\n\n"
+
+_encode = msgspec.json.encode
+
+
+def event(data: object, name: str | None = None) -> bytes:
+    """One event with JSON data."""
+    line = b"data: " + _encode(data) + b"\n\n"
+    return line if name is None else b"event: " + name.encode() + b"\n" + line
+
+
+class EventStream(StreamingResponse):
+    """Sends events as they are made, and closes their source when the client goes away."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(events, headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
+        self._events: AsyncGenerator[bytes, Any] = events
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        finally:
+            await self._events.aclose()

@@ -1,0 +1,85 @@
+"""A real server on loopback over scripted engines."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import openai
+import pytest
+import uvicorn
+
+from isogloss.chat import Chat
+from isogloss.dialects import get_dialect
+from isogloss.engines.scripted import Script, ScriptedEngine
+from isogloss.server import create_app
+
+
+class Served:
+    """A running server: its address, its engine, and official clients for it."""
+
+    def __init__(self, url: str, engine: ScriptedEngine, loop: asyncio.AbstractEventLoop) -> None:
+        self.url = url
+        self.engine = engine
+        self.loop = loop
+
+    def client(self, **options: Any) -> openai.OpenAI:
+        return openai.OpenAI(**{"base_url": f"{self.url}/v1", "api_key": "none", "max_retries": 0, **options})
+
+    def async_client(self, **options: Any) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(**{"base_url": f"{self.url}/v1", "api_key": "none", "max_retries": 0, **options})
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = threading.Event()
+        self.loop: asyncio.AbstractEventLoop
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.loop = asyncio.get_running_loop()
+        self.listening.set()
+
+
+@contextmanager
+def serving(chat: Chat, **options: Any) -> Iterator[Served]:
+    engine = chat.engine
+    assert isinstance(engine, ScriptedEngine)
+    app = create_app(chat, **options)
+    server = _Server(uvicorn.Config(app, port=0, log_config=None, ws="none", http="h11", timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    assert server.listening.wait(30)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield Served(f"http://127.0.0.1:{port}", engine, server.loop)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """``serve(*scripts, dialect="hermes", ...)``: a server that answers with these scripts, one after the other."""
+    with ExitStack() as stack:
+
+        def start(
+            *scripts: str | Script,
+            dialect: str = "hermes",
+            takes_grammar: bool = False,
+            engine: dict[str, Any] | None = None,
+            **options: Any,
+        ) -> Served:
+            scripted = ScriptedEngine(scripts, takes_grammar=takes_grammar, **(engine or {}))
+            return stack.enter_context(serving(Chat(scripted, get_dialect(dialect)), **options))
+
+        yield start

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import struct
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +16,9 @@ from hypothesis import strategies as st
 from isogloss import tokenizers
 from isogloss.errors import TokenizerError
 from isogloss.tokenizers import Tokenizer
+from isogloss.tokenizers._definition import byte_alphabet
 from isogloss.tokenizers._o200k import LONG_RUN_OF_BLANKS, ordinary_tokens
+from isogloss.tokenizers._pre_tokenizers import PRE_TOKENIZERS
 
 CONTROL_SPELLINGS = [
     "<|call|>",
@@ -132,3 +138,270 @@ def test_llguidance_sees_the_same_vocabulary(o200k: Tokenizer) -> None:
         text = 'hi <|im_end|> <|call|> {"a": "é"}'
         assert engine.tokenize_str(text) == tokenizer.encode(text)
         assert all(engine.is_special_token(token) for token in tokenizer.end_tokens)
+
+
+# tokenizer.json
+
+ALPHABET = {byte: character for character, byte in byte_alphabet().items()}
+
+
+def in_alphabet(text: str) -> str:
+    return "".join(ALPHABET[byte] for byte in text.encode())
+
+
+def byte_level_model(*words: str) -> dict[str, Any]:
+    """A byte-pair encoding that builds each word from the left, one byte at a time."""
+    vocabulary = {ALPHABET[byte]: byte for byte in range(256)}
+    merges = []
+    for word in map(in_alphabet, words):
+        for cut in range(1, len(word)):
+            if word[: cut + 1] not in vocabulary:
+                vocabulary[word[: cut + 1]] = len(vocabulary)
+                merges.append([word[:cut], word[cut]])
+    return {"type": "BPE", "vocab": vocabulary, "merges": merges}
+
+
+def added(token: int, content: str, *, special: bool) -> dict[str, Any]:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": token, "content": content, "special": special, **flags}
+
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+
+
+@pytest.fixture
+def tokenizer_json(tmp_path: Path) -> Path:
+    model = byte_level_model("</s>", " hello", "hello")
+    token = len(model["vocab"])
+    definition = {
+        "version": "1.0",
+        "added_tokens": [
+            added(model["vocab"]["</s>"], "</s>", special=True),
+            added(token, "<|im_end|>", special=True),
+            added(token + 1, "<tool_call>", special=False),
+            added(token + 2, "\t\t\t", special=False),
+        ],
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": BYTE_LEVEL,
+        "decoder": BYTE_LEVEL,
+        "model": model,
+    }
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(definition))
+    return path
+
+
+def test_tokenizer_json(tokenizer_json: Path) -> None:
+    tokenizer = tokenizers.from_tokenizer_json(tokenizer_json)
+    assert set(tokenizer.special_tokens) == {"</s>", "<|im_end|>", "<tool_call>"}
+    assert tokenizer.end_tokens == {tokenizer.special_tokens["</s>"], tokenizer.special_tokens["<|im_end|>"]}
+    assert [tokenizer.token_bytes(token) for token in tokenizer.encode("hello hello")] == [b"hello", b" hello"]
+    assert tokenizer.token_bytes(tokenizer.special_tokens["<tool_call>"]) == b"<tool_call>"
+
+
+@pytest.mark.parametrize("text", ["</s>", "a<tool_call>b", "<|im_end|>", "hello </s><|im_end|>"])
+def test_tokenizer_json_makes_no_control_token_of_text(text: str, tokenizer_json: Path) -> None:
+    tokenizer = tokenizers.from_tokenizer_json(tokenizer_json)
+    ids = tokenizer.encode(text)
+    assert not set(ids) & set(tokenizer.special_tokens.values())
+    assert tokenizer.decode(ids) == text
+
+
+def test_tokenizer_json_keeps_added_tokens_that_are_ordinary_text(tokenizer_json: Path) -> None:
+    tokenizer = tokenizers.from_tokenizer_json(tokenizer_json)
+    assert [tokenizer.token_bytes(token) for token in tokenizer.encode("a\t\t\tb")] == [b"a", b"\t\t\t", b"b"]
+
+
+def test_tokenizer_json_does_not_normalise(tokenizer_json: Path) -> None:
+    tokenizer = tokenizers.from_tokenizer_json(tokenizer_json)
+    assert tokenizer.decode(tokenizer.encode("e\u0301")) == "e\u0301"
+    assert tokenizer.decode(tokenizer.encode("a\ud800")) == "a\ufffd"
+
+
+def test_tokenizer_json_reads_the_files_beside_it(tokenizer_json: Path) -> None:
+    folder = tokenizer_json.parent
+    folder.joinpath("config.json").write_text('{"text_config": {"vocab_size": 512}}')
+    folder.joinpath("generation_config.json").write_text('{"eos_token_id": [65, 66]}')
+    folder.joinpath("tokenizer_config.json").write_text('{"eos_token": {"content": "<tool_call>"}}')
+    tokenizer = tokenizers.from_tokenizer_json(folder)
+    assert tokenizer.vocabulary_size == 512
+    assert tokenizer.token_bytes(511) == b""
+    assert tokenizer.end_tokens == {65, 66, *tokenizer.special_tokens.values()}
+    assert tokenizer.llguidance().vocab_size == 512
+
+
+def test_tokenizer_json_takes_the_callers_word(tokenizer_json: Path) -> None:
+    tokenizer = tokenizers.from_tokenizer_json(tokenizer_json, end_tokens=[3], vocabulary_size=400)
+    assert tokenizer.end_tokens == {3}
+    assert tokenizer.vocabulary_size == 400
+    with pytest.raises(TokenizerError, match="pass `end_tokens`"):
+        tokenizers.from_tokenizer_json(tokenizer_json, end_tokens=[]).llguidance()
+
+
+def test_tokenizer_json_is_loaded_once_a_version(tokenizer_json: Path) -> None:
+    first = tokenizers.from_tokenizer_json(tokenizer_json)
+    assert tokenizers.from_tokenizer_json(str(tokenizer_json)) is first
+    tokenizer_json.write_text(tokenizer_json.read_text().replace("<tool_call>", "<tool_calls>"))
+    assert "<tool_calls>" in tokenizers.from_tokenizer_json(tokenizer_json).special_tokens
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "Expected `object`"),
+        ("{", "Cannot read"),
+        ("{}", "is not a `tokenizer.json`: KeyError 'model'"),
+        ('{"model": {"type": "Unigram", "vocab": []}}', "got `Unigram`"),
+        ('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "x": 1}, "decoder": 3}', "does not load"),
+    ],
+)
+def test_files_that_are_no_tokenizer_json(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(content)
+    with pytest.raises(TokenizerError, match=message):
+        tokenizers.from_tokenizer_json(path)
+    with pytest.raises(TokenizerError, match="No such file"):
+        tokenizers.from_tokenizer_json(tmp_path / "absent.json")
+
+
+# GGUF
+
+
+def gguf_string(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_value(value: Any) -> bytes:
+    match value:
+        case bool():
+            return struct.pack("<I?", 7, value)
+        case int():
+            return struct.pack("<II", 4, value)
+        case str():
+            return struct.pack("<I", 8) + gguf_string(value)
+        case [str(), *_]:
+            return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(gguf_string, value))
+        case [float(), *_]:
+            return struct.pack(f"<IIQ{len(value)}f", 9, 6, len(value), *value)
+    return struct.pack(f"<IIQ{len(value)}i", 9, 5, len(value), *value)
+
+
+def write_gguf(path: Path, **metadata: Any) -> Path:
+    entries = {f"tokenizer.ggml.{key}": value for key, value in metadata.items()} | {"general.name": "tiny"}
+    data = struct.pack("<4sIQQ", b"GGUF", 3, 0, len(entries))
+    path.write_bytes(data + b"".join(gguf_string(key) + gguf_value(value) for key, value in entries.items()))
+    return path
+
+
+def byte_level_gguf(path: Path, pre: str) -> Path:
+    model = byte_level_model("</s>", " hello", "hello", "12")
+    tokens = [*model["vocab"], "<|im_end|>", "<tool_call>", "\t\t\t"]
+    kinds = [1] * len(model["vocab"]) + [3, 4, 4]
+    return write_gguf(
+        path,
+        model="gpt2",
+        pre=pre,
+        tokens=tokens,
+        token_type=kinds,
+        merges=[" ".join(merge) for merge in model["merges"]],
+        eos_token_id=tokens.index("<|im_end|>"),
+    )
+
+
+def pieces(tokenizer: Tokenizer, text: str) -> list[bytes]:
+    return [tokenizer.token_bytes(token) for token in tokenizer.encode(text)]
+
+
+def test_gguf(tmp_path: Path) -> None:
+    tokenizer = tokenizers.from_gguf(byte_level_gguf(tmp_path / "model.gguf", "qwen2"))
+    assert tokenizer.name == "tiny"
+    assert list(tokenizer.special_tokens) == ["<|im_end|>", "<tool_call>"]
+    assert tokenizer.end_tokens == {tokenizer.special_tokens["<|im_end|>"]}
+    assert pieces(tokenizer, "hello hello\t\t\t") == [b"hello", b" hello", b"\t\t\t"]
+    assert b"<tool_call>" not in pieces(tokenizer, "<tool_call>")
+    assert tokenizer.llguidance().vocab_size == tokenizer.vocabulary_size
+
+
+@pytest.mark.parametrize(("pre", "expected"), [("llama-bpe", [b"12"]), ("smollm", [b"1", b"2"]), ("default", [b"12"])])
+def test_gguf_names_how_words_are_cut(pre: str, expected: list[bytes], tmp_path: Path) -> None:
+    assert pieces(tokenizers.from_gguf(byte_level_gguf(tmp_path / "model.gguf", pre)), "12") == expected
+
+
+@pytest.mark.parametrize("pre", PRE_TOKENIZERS)
+def test_every_way_to_cut_words_loads_and_loses_nothing(pre: str, tmp_path: Path) -> None:
+    tokenizer = tokenizers.from_gguf(byte_level_gguf(tmp_path / "model.gguf", pre))
+    text = "It's HTML\u00c9lan,  12345\r\n\n\u4f60\u597d \u65e5\u672c \u0928\u092e\u0938 <tool_call>\U0001f600 "
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def sentencepiece_gguf(path: Path, **more: Any) -> Path:
+    pieces_and_kinds = [("<unk>", 2), ("<s>", 3), ("</s>", 3)]
+    pieces_and_kinds += [(f"<0x{byte:02X}>", 6) for byte in range(256)]
+    words = ("ab", "abc", "bc", "\u2581a", "\u2581", "a", "b", "c", "<", "/s", "/", "s", ">")
+    pieces_and_kinds += [(text, 1) for text in words]
+    tokens = [text for text, _ in pieces_and_kinds]
+    scores = [0.0] * 259 + [-float(rank) for rank in range(len(tokens) - 259)]
+    kinds = [kind for _, kind in pieces_and_kinds]
+    return write_gguf(path, model="llama", tokens=tokens, token_type=kinds, scores=scores, eos_token_id=2, **more)
+
+
+def test_sentencepiece_gguf(tmp_path: Path) -> None:
+    tokenizer = tokenizers.from_gguf(sentencepiece_gguf(tmp_path / "model.gguf", add_space_prefix=False))
+    assert pieces(tokenizer, "abc a") == [b"abc", b" a"]
+    assert pieces(tokenizer, "\u00e9") == [b"\xc3", b"\xa9"]
+    assert pieces(tokenizer, "</s>") == [b"<", b"/s", b">"]
+    assert tokenizer.end_tokens == {2}
+
+
+def test_sentencepiece_gguf_puts_a_blank_before_a_text(tmp_path: Path) -> None:
+    tokenizer = tokenizers.from_gguf(sentencepiece_gguf(tmp_path / "model.gguf"))
+    assert pieces(tokenizer, "a") == [b" a"]
+    assert tokenizer.encode("") == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({}, "KeyError 'tokenizer.ggml.tokens'"),
+        ({"tokens": ["a"], "model": "bert"}, "got `bert`"),
+        ({"tokens": ["a"], "model": "gpt2", "pre": "unheard-of", "merges": ["a b"]}, "by `unheard-of`.*`smollm`"),
+        ({"tokens": ["a"], "model": "llama"}, "KeyError 'tokenizer.ggml.scores'"),
+        ({"tokens": ["a"], "token_type": [1, 1], "model": "gpt2"}, "holds no whole vocabulary"),
+    ],
+)
+def test_gguf_vocabularies_that_cannot_be_taken(metadata: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        tokenizers.from_gguf(write_gguf(tmp_path / "model.gguf", **metadata))
+
+
+def test_broken_gguf_files(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    whole = byte_level_gguf(path, "qwen2").read_bytes()
+    one_key = struct.pack("<4sIQQ", b"GGUF", 3, 0, 1) + gguf_string("k")
+    for broken, message in [
+        (b"", "Cannot read"),
+        (b"GGML" + whole[4:], "four letters"),
+        (whole[:4] + struct.pack(">I", 3) + whole[8:], "little-endian"),
+        (whole[:100], "ends within|requires a buffer"),
+        (one_key + struct.pack("<I", 99), "unknown type of value 99"),
+        (one_key + struct.pack("<IIQ", 9, 8, 1 << 60), "a list claims"),
+    ]:
+        path.write_bytes(broken)
+        with pytest.raises(TokenizerError, match=message):
+            tokenizers.from_gguf(path)
+    with pytest.raises(TokenizerError, match="No such file"):
+        tokenizers.from_gguf(tmp_path / "absent.gguf")
+
+
+def test_the_demo_models_vocabulary(demo_model_path: Path) -> None:
+    """The ids are those that llama.cpp's own server gives for the same texts."""
+    tokenizer = tokenizers.from_gguf(demo_model_path)
+    special = tokenizer.special_tokens
+    assert tokenizer.vocabulary_size == 49_152
+    assert tokenizer.end_tokens == {special["<|im_end|>"], special["<|endoftext|>"]} == {2, 0}
+    assert tokenizer.encode("What is the capital of France?") == [1780, 314, 260, 3575, 282, 4649, 47]
+    assert tokenizer.encode("<|im_end|> d\u00e9j\u00e0 1234  \n") == [
+        *(44, 108, 306, 79, 486, 108, 46, 32564, 90, 16739, 216, 33, 34, 35, 36, 32057)
+    ]
+    assert len(tokenizer.encode("a" * 1_000_000)) == 250_000

@@ -21,6 +21,7 @@ END_TOKEN_NAMES = frozenset(
         "<|call|>",
         "<|calls|>",
         "<|end_of_text|>",
+        "<|end|>",
         "<|endoftext|>",
         "<|eom_id|>",
         "<|eos|>",
@@ -35,8 +36,16 @@ END_TOKEN_NAMES = frozenset(
         "_<EOT>",
     }
 )
-"""Control tokens that end a turn in every vocabulary that has them. What ends a turn in some only (``<|end|>``,
-``<|user|>``) must come from the model's own files or from the caller."""
+"""Control tokens that end a turn by their name. Names that mean something else in some vocabularies (``<|user|>``)
+must come from the model's own files or from the caller."""
+
+
+def end_tokens_by_name(special_tokens: Mapping[str, int]) -> list[int]:
+    """The control tokens that end a turn. ``<|end|>`` ends but a message where ``<|call|>`` or ``<|calls|>`` exists."""
+    names = END_TOKEN_NAMES
+    if not special_tokens.keys().isdisjoint({"<|call|>", "<|calls|>"}):
+        names = names - {"<|end|>"}
+    return [token for text, token in special_tokens.items() if text in names]
 
 
 class Vocabulary:
@@ -55,13 +64,12 @@ class Vocabulary:
         end_tokens: Iterable[int] | None = None,
         vocabulary_size: int | None = None,
     ) -> None:
-        """``end_tokens`` defaults to the special tokens named in `END_TOKEN_NAMES`, ``vocabulary_size`` to the number
-        of tokens."""
+        """``end_tokens`` defaults to `end_tokens_by_name`, ``vocabulary_size`` to the number of tokens."""
         self.name = name
         self.vocabulary_size = len(tokens) if vocabulary_size is None else vocabulary_size
         self.special_tokens: Mapping[str, int] = MappingProxyType(dict(special_tokens))
         if end_tokens is None:
-            end_tokens = [token for text, token in special_tokens.items() if text in END_TOKEN_NAMES]
+            end_tokens = end_tokens_by_name(special_tokens)
         self.end_tokens = frozenset(end_tokens)
         self._tokens = [*tokens, *[b""] * (self.vocabulary_size - len(tokens))]
         self._encode_text = encode_text

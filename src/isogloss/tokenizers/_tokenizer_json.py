@@ -1,0 +1,103 @@
+"""A vocabulary from Hugging Face's ``tokenizer.json``, its end tokens and width from the files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from isogloss.errors import TokenizerError
+from isogloss.tokenizers._definition import define_vocabulary, is_marker
+from isogloss.tokenizers._vocabulary import Vocabulary, end_tokens_by_name
+
+_lock = Lock()
+
+
+def from_tokenizer_json(
+    path: str | PathLike[str],
+    *,
+    end_tokens: Iterable[int] | None = None,
+    vocabulary_size: int | None = None,
+) -> Vocabulary:
+    """The vocabulary of a ``tokenizer.json`` file (or of the folder that holds one). Loaded once a file.
+
+    Text is encoded as it stands: no Unicode normalisation, no blank put before it. Special tokens are the added tokens,
+    except those that are ordinary text by their look (see `is_marker`).
+    ``end_tokens`` defaults to those in ``generation_config.json`` and ``tokenizer_config.json`` beside it and those
+    with well-known names; ``vocabulary_size`` to what ``config.json`` beside it says, or the number of tokens.
+    Raises `TokenizerError`.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path /= "tokenizer.json"
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise TokenizerError(f"Cannot read `{path}`: {error.strerror}") from error
+    chosen = None if end_tokens is None else frozenset(end_tokens)
+    with _lock:
+        return _load(path.resolve(), state.st_mtime_ns, state.st_size, chosen, vocabulary_size)
+
+
+@lru_cache(maxsize=8)
+def _load(
+    path: Path, modified: int, size: int, end_tokens: frozenset[int] | None, vocabulary_size: int | None
+) -> Vocabulary:
+    definition = _read_object(path)
+    try:
+        special_tokens = {
+            entry["content"]: entry["id"]
+            for entry in definition.get("added_tokens", ())
+            if entry["special"] or is_marker(entry["content"])
+        }
+        return define_vocabulary(
+            path.parent.name or path.stem,
+            definition,
+            special_tokens,
+            is_byte_level=_has_type(definition.get("decoder"), "ByteLevel"),
+            end_tokens=_end_tokens(path.parent, special_tokens) if end_tokens is None else end_tokens,
+            vocabulary_size=vocabulary_size or _width(path.parent),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TokenizerError(f"`{path}` is not a `tokenizer.json`: {type(error).__name__} {error}") from error
+
+
+def _has_type(part: Any, name: str) -> bool:
+    """Whether a part of the definition is of that type, or is a sequence that has one."""
+    if not isinstance(part, dict):
+        return False
+    return part.get("type") == name or any(_has_type(entry, name) for entry in part.get("decoders", ()))
+
+
+def _end_tokens(folder: Path, special_tokens: Mapping[str, int]) -> set[int]:
+    found = set(end_tokens_by_name(special_tokens))
+    listed = _read_beside(folder, "generation_config.json").get("eos_token_id")
+    found.update(token for token in (listed if isinstance(listed, list) else [listed]) if isinstance(token, int))
+    named = _read_beside(folder, "tokenizer_config.json").get("eos_token")
+    text = named.get("content") if isinstance(named, dict) else named
+    if isinstance(text, str) and text in special_tokens:
+        found.add(special_tokens[text])
+    return found
+
+
+def _width(folder: Path) -> int | None:
+    config = _read_beside(folder, "config.json")
+    width = config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
+    return width if isinstance(width, int) else None
+
+
+def _read_beside(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / name
+    return _read_object(path) if path.is_file() else {}
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise TokenizerError(f"Cannot read `{path}`: {error}") from error

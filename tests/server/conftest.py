@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,10 +20,11 @@ from isogloss.server import create_app
 class Served:
     """A running server: its address, its engine, and official clients for it."""
 
-    def __init__(self, url: str, engine: ScriptedEngine, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, url: str, chat: Chat) -> None:
+        assert isinstance(chat.engine, ScriptedEngine)
         self.url = url
-        self.engine = engine
-        self.loop = loop
+        self.chat = chat
+        self.engine = chat.engine
 
     def client(self, **options: Any) -> openai.OpenAI:
         return openai.OpenAI(**{"base_url": f"{self.url}/v1", "api_key": "none", "max_retries": 0, **options})
@@ -39,18 +39,14 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = threading.Event()
-        self.loop: asyncio.AbstractEventLoop
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
-        self.loop = asyncio.get_running_loop()
         self.listening.set()
 
 
 @contextmanager
 def serving(chat: Chat, **options: Any) -> Iterator[Served]:
-    engine = chat.engine
-    assert isinstance(engine, ScriptedEngine)
     app = create_app(chat, **options)
     server = _Server(uvicorn.Config(app, port=0, log_config=None, ws="none", http="h11", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -58,7 +54,7 @@ def serving(chat: Chat, **options: Any) -> Iterator[Served]:
     assert server.listening.wait(30)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield Served(f"http://127.0.0.1:{port}", engine, server.loop)
+        yield Served(f"http://127.0.0.1:{port}", chat)
     finally:
         server.should_exit = True
         thread.join(30)
@@ -67,9 +63,18 @@ def serving(chat: Chat, **options: Any) -> Iterator[Served]:
 Serve = Callable[..., Served]
 
 
+@pytest.fixture(scope="session")
+def shared_server() -> Iterator[Served]:
+    with serving(Chat(ScriptedEngine(""), get_dialect("hermes"))) as served:
+        yield served
+
+
 @pytest.fixture
-def serve() -> Iterator[Serve]:
-    """``serve(*scripts, dialect="hermes", ...)``: a server that answers with these scripts, one after the other."""
+def serve(shared_server: Served) -> Iterator[Serve]:
+    """``serve(*scripts, dialect="hermes", ...)``: a server that answers with these scripts, one after the other.
+
+    It is the same one for all tests, given another engine, but where a test wants options of its own.
+    """
     with ExitStack() as stack:
 
         def start(
@@ -80,6 +85,11 @@ def serve() -> Iterator[Serve]:
             **options: Any,
         ) -> Served:
             scripted = ScriptedEngine(scripts, takes_grammar=takes_grammar, **(engine or {}))
-            return stack.enter_context(serving(Chat(scripted, get_dialect(dialect)), **options))
+            if options:
+                return stack.enter_context(serving(Chat(scripted, get_dialect(dialect)), **options))
+            chat = shared_server.chat
+            chat.engine, chat.dialect = scripted, get_dialect(dialect)
+            chat.forget_model()
+            return Served(shared_server.url, chat)
 
         yield start

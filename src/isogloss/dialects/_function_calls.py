@@ -18,6 +18,7 @@ NAME = r"[^<>\n]{1,256}"
 """A name or a key between ``=`` and ``>``."""
 
 FUNCTION = rf"<function=(?P<name>{NAME})>"
+BEGINNINGS = ("<f", "</")
 PATTERNS = {"function": FUNCTION, "function_close": "</function>"}
 
 _fits = regex.compile(NAME).fullmatch
@@ -36,7 +37,7 @@ def value_end(call_close: str) -> Lexicon:
         "parameter_close": r"</parameter>(?=\s{0,64}+(?:<parameter=|</function>))",
         "forgotten": rf"(?=</function>\s{{0,64}}+{regex.escape(call_close)})",
     }
-    return Lexicon({}, patterns=closers)
+    return Lexicon({}, patterns=closers, first=("</",))
 
 
 class FunctionCallScanner(TagCallScanner):

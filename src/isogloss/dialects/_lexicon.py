@@ -1,7 +1,7 @@
 """Sets of markers, found in text that may be cut anywhere.
 
-A lexicon is searched in two steps: a character class that jumps to the next place where a marker could begin, then one
-partial match there, which answers *this is the marker*, *this may become one*, or *no*. Patterns are bounded, so what
+A lexicon is searched in two steps: one that jumps to the next place where a marker could begin, then a match there
+that answers *this is the marker*, *this may become one*, or *no*. Patterns are bounded, so what
 may become a marker is never longer than `LONGEST_MARKER`.
 
 A marker that the engine delivers as one control token is kept apart from text that spells it: in the scanner's buffer
@@ -12,8 +12,9 @@ offsets stay the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import regex
 
@@ -30,12 +31,14 @@ class Found(NamedTuple):
     kind: str
     start: int
     end: int
-    match: regex.Match[str]
+    match: Any
+    """The match object, for groups of a pattern."""
 
 
 class Lexicon:
-    """Markers by kind. ``literals`` are spelled out; ``patterns`` are regular expressions that begin with one of
-    ``first`` characters and are bounded in length. Of two kinds that match at one place the first listed wins."""
+    """Markers by kind. ``literals`` are spelled out; ``patterns`` are regular expressions, bounded in length, whose
+    matches begin with one of ``first`` (one character, or two for a quicker search). Of two kinds that match at one
+    place the first listed wins."""
 
     def __init__(
         self,
@@ -43,21 +46,47 @@ class Lexicon:
         control: frozenset[str] = frozenset(),
         *,
         patterns: Mapping[str, str] | None = None,
-        first: str = "<",
+        first: Iterable[str] = ("<",),
     ) -> None:
         branches: list[str] = []
-        starts: set[str] = set(first) if patterns else set()
+        spelled: list[str] = []
         for kind, spellings in literals.items():
-            spelled = [spell(m, control) for m in ((spellings,) if isinstance(spellings, str) else spellings)]
-            starts.update(marker[0] for marker in spelled)
-            branches.append(f"(?P<{kind}>{'|'.join(map(re.escape, spelled))})")
-        for kind, pattern in (patterns or {}).items():
-            branches.append(f"(?P<{kind}>{pattern})")
-        self.candidate = re.compile(f"[{re.escape(''.join(sorted(starts)))}]").search
-        self.match = regex.compile("|".join(branches)).match
+            own = [spell(marker, control) for marker in ((spellings,) if isinstance(spellings, str) else spellings)]
+            branches.append(f"(?P<{kind}>{'|'.join(map(re.escape, own))})")
+            spelled += own
+        self.candidate = re.compile(_beginnings([*spelled, *(first if patterns else ())])).search
+        if patterns:
+            branches += [f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()]
+            self.find = self._find_pattern
+        else:
+            self._whole_or_cut = re.compile("|".join([*branches, _cut(spelled)])).match
+            self.find = self._find_literal
+        self._pattern = "|".join(branches)
 
-    def find(self, text: str, at: int, final: bool) -> Found | int:
-        """The first marker at or after ``at``; else the offset from which the text may be the beginning of one."""
+    find: Callable[[str, int, bool], Found | int]
+    """The first marker at or after an offset; else the offset from which the text may be the beginning of one. The
+    last argument says that no more text will come."""
+
+    @cached_property
+    def match(self) -> Callable[..., regex.Match[str] | None]:
+        """``regex``'s match at one place, which takes ``partial=True``."""
+        match: Callable[..., regex.Match[str] | None] = regex.compile(self._pattern).match
+        return match
+
+    def _find_literal(self, text: str, at: int, final: bool) -> Found | int:
+        candidate = self.candidate
+        while (place := candidate(text, at)) is not None:
+            at = place.start()
+            match = self._whole_or_cut(text, at)
+            if match is not None:
+                if match.lastgroup is not None:
+                    return Found(match.lastgroup, at, match.end(), match)
+                if not final:
+                    return at
+            at += 1
+        return len(text)
+
+    def _find_pattern(self, text: str, at: int, final: bool) -> Found | int:
         candidate = self.candidate
         while (place := candidate(text, at)) is not None:
             at = place.start()
@@ -69,6 +98,37 @@ class Lexicon:
             else:
                 return Found(match.lastgroup, at, match.end(), match)
         return len(text)
+
+
+def _beginnings(spelled: Iterable[str]) -> str:
+    """A pattern for where a marker may begin: its first two characters, or its first at the end of the text.
+
+    Each branch begins with a plain character, which lets the search skip to it in one loop.
+    """
+    seconds: dict[str, set[str]] = {}
+    for marker in spelled:
+        seconds.setdefault(marker[0], set()).add(marker[1:2])
+    branches = []
+    for char, following in seconds.items():
+        ahead = "" if "" in following else f"(?=[{''.join(map(re.escape, sorted(following)))}]|\\Z)"
+        branches.append(re.escape(char) + ahead)
+    return "|".join(branches)
+
+
+def _cut(spelled: Iterable[str]) -> str:
+    """A pattern for the beginning of any of the markers at the end of the text."""
+    trie: dict[str, Any] = {}
+    for marker in spelled:
+        node = trie
+        for char in marker[:-1]:
+            node = node.setdefault(char, {})
+    return f"(?:{_cut_branches(trie)})\\Z"
+
+
+def _cut_branches(trie: dict[str, Any]) -> str:
+    return "|".join(
+        re.escape(char) + (f"(?:{_cut_branches(following)})?" if following else "") for char, following in trie.items()
+    )
 
 
 def spell(marker: str, control: frozenset[str]) -> str:

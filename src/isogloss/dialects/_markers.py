@@ -28,9 +28,9 @@ class Markers:
     """Delimiters by kind, each with its spellings, the one that is rendered first.
 
     The kinds that the shared machinery knows: ``call``, ``call_close``, ``think``, ``think_close``, ``result``,
-    ``result_close``, ``turn_end``, ``refusal``, ``refusal_close``, ``fence``. A dialect adds its own.
+    ``result_close``, ``turn_end``, ``refusal``, ``refusal_close``. A dialect adds its own.
 
-    ``patterns`` are kinds that are regular expressions; ``special`` are the spellings that vocabularies of models
+    ``patterns`` are kinds that are regular expressions, which begin with one of ``first``; ``special`` are the spellings that vocabularies of models
     trained on the dialect have as control tokens; ``stop`` the strings at which an engine should stop.
     """
 
@@ -41,10 +41,12 @@ class Markers:
         special: Iterable[str] = (),
         stop: Iterable[str] | None = None,
         patterns: Mapping[str, str] | None = None,
+        first: Iterable[str] = ("<",),
     ) -> None:
         spellings = {kind: (spelled,) if isinstance(spelled, str) else spelled for kind, spelled in kinds.items()}
         self.kinds: Mapping[str, tuple[str, ...]] = MappingProxyType(spellings)
         self.patterns = MappingProxyType(dict(patterns or {}))
+        self.first = tuple(first)
         self.special = frozenset(special)
         self.stop = tuple(stop) if stop is not None else spellings.get("turn_end", ()) + spellings.get("result", ())
         self.lexicon = lru_cache(maxsize=64)(self._lexicon)
@@ -61,9 +63,8 @@ class Markers:
 
     def _lexicon(self, kinds: tuple[str, ...], control: frozenset[str] = frozenset()) -> Lexicon:
         literals = {kind: self.kinds[kind] for kind in kinds if kind in self.kinds}
-        return Lexicon(
-            literals, control, patterns={kind: self.patterns[kind] for kind in kinds if kind in self.patterns}
-        )
+        patterns = {kind: self.patterns[kind] for kind in kinds if kind in self.patterns}
+        return Lexicon(literals, control, patterns=patterns, first=self.first)
 
     def _prose(
         self,
@@ -72,7 +73,7 @@ class Markers:
         trims: tuple[str, ...] = ("call", "call_close", "think", "result", "refusal"),
     ) -> ProseStates:
         """The states of running text. ``extra`` are further kinds that interrupt text; ``trims`` own white space."""
-        text = ("call", "call_close", "think", "think_close", "result", "refusal", "turn_end", "fence", *extra)
+        text = ("call", "call_close", "think", "think_close", "result", "refusal", "turn_end", *extra)
         return ProseStates(
             Prose(TextDelta, self.lexicon(text, control), trims),
             Prose(ReasoningDelta, self.lexicon(("think_close", "turn_end"), control), ("think_close",)),
@@ -86,6 +87,3 @@ THINK: Mapping[str, str] = MappingProxyType({"think": "<think>", "think_close": 
 
 REFUSALS: Mapping[str, str] = MappingProxyType({"refusal": REFUSAL, "refusal_close": REFUSAL_CLOSE})
 """How a refusal is marked where the family has no way of its own."""
-
-FENCE: Mapping[str, str] = MappingProxyType({"fence": "```"})
-"""Code fences, in which think tags are only text."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import ClassVar
 
 from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_stand_ins
 from isogloss.events import (
@@ -71,9 +70,6 @@ class StreamScanner:
     results: Lexicon
     """What ends a tool result that the model made up."""
 
-    quotes: ClassVar[str] = "`"
-    """A marker right behind one of these is only mentioned, unless it is a control token."""
-
     def __init__(self, tools: Iterable[Tool] = (), starts_in: str = "text") -> None:
         self.tools = {tool.name: tool for tool in tools}
         self._text = ""
@@ -86,7 +82,8 @@ class StreamScanner:
         self._trim = starts_in == "reasoning"
         self._kept_space = False
         self._previous = ""
-        self._fenced = False
+        self._fences = 0
+        self._backticks = 0
         self._raw: list[str] | None = None
         self._raw_start = 0
         self._reason = ""
@@ -163,6 +160,8 @@ class StreamScanner:
                 self._pos = len(text)
                 self._previous = text[-1]
                 self._kept_space = False
+                if "`" in text or self._backticks:
+                    self._count_fences(text[pos:])
             return False
         at = pos
         while True:
@@ -181,12 +180,23 @@ class StreamScanner:
     def _is_mention(self, found: Found) -> bool:
         """Text that only talks of a marker: right behind a backtick, or a think tag in a code fence."""
         start = found.start
-        if not self._text[start].isascii() or found.kind == "fence":
+        if not self._text[start].isascii():
             return False  # a control token is never a mention
-        if self._fenced and found.kind in ("think", "think_close") and self._mode is self.text_prose:
-            return True
         previous = self._text[start - 1] if start > self._pos else self._previous
-        return previous != "" and previous in self.quotes
+        if previous == "`":
+            return True
+        if found.kind not in ("think", "think_close") or self._mode is not self.text_prose:
+            return False
+        return (self._fences + self._new_fences(self._text[self._pos : start])) % 2 == 1
+
+    def _new_fences(self, said: str) -> int:
+        return ("`" * self._backticks + said).count("```") if "`" in said else 0
+
+    def _count_fences(self, said: str) -> None:
+        """Keep count of runs of three backticks, a run that goes on in the next piece included."""
+        self._fences += self._new_fences(said)
+        run = len(said) - len(said.rstrip("`"))
+        self._backticks = (run + (self._backticks if run == len(said) else 0)) % 3
 
     def _flow(self, end: int) -> None:
         """Say the text up to ``end``, but hold back white space that a marker may yet claim."""
@@ -226,6 +236,8 @@ class StreamScanner:
     def _emit_prose(self, said: str, end: int) -> None:
         end += self._base
         self._previous = said[-1]
+        if "`" in said or self._backticks:
+            self._count_fences(said)
         if self._has_controls:
             said = without_stand_ins(said)
         self._out.append(self._mode.event(said, self._mark, end))
@@ -253,10 +265,6 @@ class StreamScanner:
     def _on_refusal_close(self, found: Found) -> None:
         self._enter(self.text_prose)
 
-    def _on_fence(self, found: Found) -> None:
-        self._fenced = not self._fenced
-        self._mention(found)
-
     def _on_result(self, found: Found) -> None:
         self._open(found.start)
         self._discard(MADE_UP_RESULT, self.results)
@@ -264,10 +272,6 @@ class StreamScanner:
     def _on_turn_end(self, found: Found) -> None:
         self._trim = True
         self._state = self._after_turn
-
-    def _mention(self, found: Found) -> None:
-        """The marker is only text here."""
-        self._emit_prose(self._text[found.start : found.end], found.end)
 
     def _after_turn(self) -> bool:
         place = _NOT_SPACE(self._text, self._pos)

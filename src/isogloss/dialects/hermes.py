@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
-from isogloss.dialects._markers import FENCE, REFUSALS, THINK, Markers
+from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.dialects._tagged_json import TaggedJsonScanner
 from isogloss.messages import Tool, ToolCall, ToolMessage
@@ -36,7 +36,6 @@ MARKERS = Markers(
         "turn_end": (TURN_END, TURN, "<|endoftext|>"),
         **THINK,
         **REFUSALS,
-        **FENCE,
     },
     special=(TURN, TURN_END, "<|endoftext|>", "<tool_call>", "</tool_call>", "<think>", "</think>"),
 )

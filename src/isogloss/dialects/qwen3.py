@@ -23,14 +23,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from isogloss.dialects._function_calls import PATTERNS
+from isogloss.dialects._function_calls import BEGINNINGS, PATTERNS
 from isogloss.dialects._markers import Markers
 from isogloss.dialects._tool_call_tags import ToolCallTagScanner
 from isogloss.dialects.hermes import MARKERS as HERMES
 from isogloss.dialects.hermes import Hermes
 from isogloss.messages import Tool
 
-MARKERS = Markers(HERMES.kinds, special=HERMES.special, patterns=PATTERNS)
+MARKERS = Markers(HERMES.kinds, special=HERMES.special, patterns=PATTERNS, first=BEGINNINGS)
 
 
 class Qwen3(Hermes):

@@ -21,6 +21,7 @@ from isogloss.events import (
     ToolCallStart,
 )
 from isogloss.server.chat_request import ChatRequest
+from isogloss.server.logprobs import logprob_entries
 
 _FINISH_REASONS = {"length": "length", "content_filter": "content_filter"}
 
@@ -134,10 +135,8 @@ class Choice:
             call.end(event)
             if call.is_custom:
                 yield {"tool_calls": [{"index": call.position, "custom": {"input": call.input}}]}
-        elif isinstance(event, Malformed) and event.index is None:
-            yield self._say("content", event.raw)
         elif isinstance(event, Malformed):
-            self._said["content"].append(event.raw)
+            yield self._say("content", event.raw)
 
     def _say(self, name: str, text: str) -> dict[str, Any]:
         self._said[name].append(text)
@@ -154,7 +153,7 @@ class Choice:
         said: dict[str, Any] | None = None
         if self._wants_logprobs and logprobs:
             name = "refusal" if "refusal" in delta else "content"
-            entries = [_logprob(entry) for entry in logprobs]
+            entries = logprob_entries(logprobs)
             self._logprobs[name].extend(entries)
             said = {"content": None, "refusal": None, name: entries}
         return {"index": self.index, "delta": delta, "logprobs": said, "finish_reason": finish}
@@ -211,14 +210,3 @@ def usage(turns: Sequence[Turn]) -> dict[str, Any]:
             "rejected_prediction_tokens": 0,
         },
     }
-
-
-def _logprob(entry: TokenLogprob) -> dict[str, Any]:
-    return {
-        **_token(entry.token, entry.logprob, entry.data),
-        "top_logprobs": [_token(*alternative) for alternative in entry.top],
-    }
-
-
-def _token(token: str, logprob: float, data: bytes) -> dict[str, Any]:
-    return {"token": token, "bytes": list(data), "logprob": logprob}

@@ -11,6 +11,7 @@ from isogloss.engines import ModelInfo
 from isogloss.errors import RequestError
 from isogloss.json_fields import as_string
 from isogloss.server.errors import NotFoundError
+from isogloss.server.store import ResponseStore
 
 DEFAULT_MODEL = "default"
 """The name under which whatever model is served can be asked for."""
@@ -20,6 +21,7 @@ class Service(msgspec.Struct, frozen=True):
     """A chat, and how it is offered. ``aliases`` are further names of the model."""
 
     chat: Chat
+    store: ResponseStore
     aliases: tuple[str, ...] = ()
     max_body_bytes: int = 32 * 1024 * 1024
 

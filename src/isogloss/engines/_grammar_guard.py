@@ -6,6 +6,7 @@ compiled in process before it is sent, and every token that comes back is checke
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
 
 
+class Role(Enum):
+    """What a token is to the grammar."""
+
+    TEXT = "text"
+    CONTROL = "control token"
+    CLOSING = "closes a turn that was already complete, and is no part of it"
+
+
 class GrammarGuard:
     """One generation's way through a grammar. Raises `GrammarError` when it does not compile."""
 
@@ -25,27 +34,37 @@ class GrammarGuard:
         self._matcher = _compile(grammar, vocabulary).deep_copy()
         self._tokenizer = tokenizer
         self._end_tokens = frozenset(vocabulary.eos_tokens)
-        self._control = frozenset(tokenizer.special_tokens.values())
+        self._special = {token: text for text, token in tokenizer.special_tokens.items()}
 
     @property
     def is_complete(self) -> bool:
         """Whether the output may end here."""
         return bool(self._matcher.is_accepting())
 
-    def take(self, token: int) -> bool:
-        """Follow one token; false when it only closes a turn that was already complete.
+    def take(self, token: int) -> Role:
+        """Follow one token. Raises `EngineError` when the grammar does not allow it.
 
-        Raises `EngineError` when the grammar does not allow it.
+        A special token counts as the text that it spells where the grammar allows only that.
         """
+        spelling = self._special.get(token)
+        if spelling is None:
+            if self._matcher.try_consume_tokens([token]) == 1:
+                return Role.TEXT
+            raise self._broken(self._tokenizer.token_bytes(token).decode("utf-8", "replace"))
         was_complete = self.is_complete
+        before = self._matcher.deep_copy()
         if self._matcher.consume_token(token):
-            return not (was_complete and token in self._end_tokens)
-        if was_complete and token in self._control:
-            return False
-        text = self._tokenizer.token_bytes(token).decode("utf-8", "replace")
-        raise EngineError(
-            f"The engine broke the grammar that it was given: it wrote {text!r}, which is not allowed there"
-        )
+            return Role.CLOSING if was_complete and token in self._end_tokens else Role.CONTROL
+        self._matcher = before  # a token that is refused leaves the matcher broken
+        if was_complete:
+            return Role.CLOSING
+        ids = self._tokenizer.encode(spelling)
+        if self._matcher.try_consume_tokens(ids) == len(ids):
+            return Role.TEXT
+        raise self._broken(spelling)
+
+    def _broken(self, text: str) -> EngineError:
+        return EngineError(f"The engine broke the grammar that it was given: it wrote {text!r}, not allowed there")
 
 
 @lru_cache(maxsize=64)

@@ -26,7 +26,10 @@ def main() -> None:
     os.dup2(2, 1)
     import xllamacpp
 
-    server = xllamacpp.Server(parameters(xllamacpp.CommonParams(), options))
+    try:
+        server = xllamacpp.Server(parameters(xllamacpp.CommonParams(), options))
+    except RuntimeError:
+        sys.exit(1)  # its log has said why
     os.write(report, f"{server.listening_address}\n".encode())
     sys.stdin.read()
     os._exit(0)  # the server's own threads need no farewell, and waiting for them can take as long as a prompt

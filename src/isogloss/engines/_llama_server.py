@@ -23,7 +23,7 @@ _STABLE_AFTER = 10.0
 """Seconds. A server that lived so long before it died is started again at once, and so is one that died once only."""
 _LONGEST_DELAY = 30.0
 _STOP_WITHIN = 5.0
-_TOLD_LINES = 3
+_TOLD_LINES = 6
 _LOG_PREFIX = re.compile(r"^[\d.]+ [A-Z] +")
 
 
@@ -102,15 +102,14 @@ class LlamaServer:
             return self._url
 
     def why_lost(self) -> str:
-        """Why a connection to the server broke: how it died, if that is so. Waits for a death that is under way."""
+        """How the server died, if it did: nothing otherwise. Waits for a death that is under way."""
         child = self._child
         if child is None:
             return self._reason
         try:
-            code = child.wait(timeout=1.0)
+            return self._cause(child.wait(timeout=1.0))
         except subprocess.TimeoutExpired:
-            return "it closed the connection"
-        return self._cause(code)
+            return ""
 
     def stop(self) -> None:
         """Stop the server and its supervision."""

@@ -15,13 +15,15 @@ import httpx
 import msgspec
 
 from isogloss.engines._endpoint_tokenizer import endpoint_tokenizer
-from isogloss.engines._grammar_guard import GrammarGuard
+from isogloss.engines._grammar_guard import GrammarGuard, Role
+from isogloss.engines._llama_grammar import for_llama
 from isogloss.engines._llama_server import LlamaServer, LlamaServerOptions
 from isogloss.engines._llama_stream import FINAL_FIELDS, CompletionStream, Vocabulary
 from isogloss.engines._model_file import HUB_PREFIX, model_file
 from isogloss.engines._protocol import Chunk, GenerationRequest, ModelInfo, Sampling, Usage
 from isogloss.engines._stops import Stops
 from isogloss.errors import EngineCapabilityError, EngineError, EngineTimeoutError, EngineUnavailableError
+from isogloss.events import Piece
 
 if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
@@ -57,6 +59,7 @@ OPTIONS = frozenset(
     }
 )
 """What ``GenerationRequest.options`` may hold, by llama.cpp's names."""
+NOT_RUNNING = "The engine has not been started, or has been closed"
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -180,14 +183,15 @@ class LlamaCppEngine:
         """See `Engine.generate`. A prompt that is longer than the context is an `EngineCapabilityError` with the code
         ``context_length_exceeded``."""
         if self.tokenizer is None or self._vocabulary is None:
-            raise EngineUnavailableError("The engine has not been started")
+            raise EngineUnavailableError(NOT_RUNNING)
         ids = self._prompt(request, self.tokenizer)
         sampling = request.sampling
         if sampling.max_tokens == 0:
             yield Chunk(finish="length", usage=Usage(len(ids)))
             return
-        guard = None if request.grammar is None else GrammarGuard(request.grammar, self.tokenizer)
-        body = _body(request, ids)
+        grammar = None if request.grammar is None else for_llama(request.grammar, self.tokenizer.special_tokens)
+        guard = None if grammar is None else GrammarGuard(grammar, self.tokenizer)
+        body = _body(request, ids, grammar)
         stream = CompletionStream(self._vocabulary, sampling.logprobs)
         stops = Stops(sampling.stop, self.tokenizer.special_tokens)
         async with self._turns:
@@ -249,32 +253,23 @@ class LlamaCppEngine:
         return content
 
     async def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """A request whose answer has begun. A server that had died before it saw the request gets it again, once."""
-        retries = 1 if self._is_embedded else 0
-        while True:
-            if self._client is None:
-                raise EngineUnavailableError("The engine has been closed")
-            url = await asyncio.to_thread(lambda: self.url) if self._is_embedded else self.url
-            prepared = self._client.build_request(method, url + path, **request)
-            try:
-                return await self._client.send(prepared, stream=True)
-            except httpx.ConnectError as error:
-                if not retries:
-                    raise await self._lost(error) from error
-                retries -= 1
-                await self._why_lost()
-            except httpx.TransportError as error:
-                raise await self._lost(error) from error
+        """A request whose answer has begun. An embedded server that is starting again is waited for."""
+        if self._client is None:
+            raise EngineUnavailableError(NOT_RUNNING)
+        url = self.url if self._server is None else await asyncio.to_thread(self._server.address)
+        try:
+            return await self._client.send(self._client.build_request(method, url + path, **request), stream=True)
+        except httpx.TransportError as error:
+            raise await self._lost(error) from error
 
     async def _lost(self, error: httpx.TransportError | None) -> EngineError:
         """What to raise for a broken connection."""
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
             return EngineTimeoutError("llama.cpp's server did not answer in time")
-        reason = await self._why_lost() or str(error or "the answer ended before it was complete")
+        reason = str(error or "the answer ended before it was complete")
+        if self._server is not None:
+            reason = await asyncio.to_thread(self._server.why_lost) or reason
         return EngineUnavailableError(f"The connection to llama.cpp's server broke: {reason}")
-
-    async def _why_lost(self) -> str:
-        return "" if self._server is None else await asyncio.to_thread(self._server.why_lost)
 
     async def _props(self) -> _Props:
         content = await self._get("/props")
@@ -323,7 +318,7 @@ class _Lines:
         return [line[line.index(b"{") :] for line in whole if line.startswith((b"data: {", b"error: {"))]
 
 
-def _body(request: GenerationRequest, ids: list[int]) -> bytes:
+def _body(request: GenerationRequest, ids: list[int], grammar: str | None) -> bytes:
     if unknown := sorted(request.options.keys() - OPTIONS):
         raise EngineCapabilityError(f"The engine `llamacpp` does not know these options: {', '.join(unknown)}")
     body: dict[str, Any] = {
@@ -336,8 +331,8 @@ def _body(request: GenerationRequest, ids: list[int]) -> bytes:
         **_sampling(request.sampling),
         **request.options,
     }
-    if request.grammar is not None:
-        body["grammar"] = request.grammar
+    if grammar is not None:
+        body["grammar"] = grammar
     return msgspec.json.encode(body)
 
 
@@ -356,11 +351,15 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
 
 
 def _guarded(chunk: Chunk, guard: GrammarGuard) -> Chunk:
-    """The chunk, if the grammar allows it; without the token by which the engine closed a turn that was complete."""
-    belongs = [guard.take(token) for token in chunk.token_ids]
-    if all(belongs):
-        return chunk
-    return Chunk(chunk.pieces[:-1], chunk.token_ids[:-1], chunk.logprobs[:-1])
+    """The chunk as the grammar sees it: without the token by which the engine closed a turn that was complete, and with
+    a special token that is only text to the grammar as text."""
+    roles = [guard.take(token) for token in chunk.token_ids]
+    if roles[-1] is Role.CLOSING:
+        return Chunk(chunk.pieces[:-1], chunk.token_ids[:-1], chunk.logprobs[:-1])
+    if roles[-1] is Role.TEXT and chunk.pieces and chunk.pieces[-1].is_control:
+        pieces = (*chunk.pieces[:-1], Piece(chunk.pieces[-1].text))
+        return msgspec.structs.replace(chunk, pieces=pieces)
+    return chunk
 
 
 def _refusal(status: int, content: bytes) -> EngineError:

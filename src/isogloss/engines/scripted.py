@@ -115,9 +115,9 @@ class ScriptedEngine:
         """See `Engine.generate`."""
         self.requests.append(request)
         self._raise_failure()
+        guard = self._guard(request)
         script = self._script_for(request)
         script = Script(script) if isinstance(script, str) else script
-        guard = self._guard(request)
         self.running += 1
         try:
             async with contextlib.aclosing(self._replay(script, request, guard)) as chunks:

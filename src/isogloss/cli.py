@@ -1,0 +1,115 @@
+"""The command ``isogloss``. Each command is a function that reads its options and calls what does the work.
+
+What a command needs beyond the core is imported when it runs, so that ``--help`` is fast and an extra that is not
+installed is asked for by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from isogloss.errors import IsoglossError
+
+app = typer.Typer(
+    name="isogloss",
+    help="Every language model's dialect on one side, one tongue on the other.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@app.callback()
+def isogloss() -> None:
+    """Every language model's dialect on one side, one tongue on the other."""
+
+
+def main() -> None:
+    """Run the command line. What goes wrong is one line on standard error and exit code 1; wrong usage is 2."""
+    try:
+        app()
+    except IsoglossError as error:
+        sys.exit(f"isogloss: {error}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "isogloss":
+            raise
+        sys.exit(f"isogloss: this command needs `{error.name}`, which is not installed: pip install 'isogloss[server]'")
+
+
+@app.command()
+def serve(
+    model: Annotated[
+        str | None,
+        typer.Option(help="A GGUF file, hf:OWNER/REPOSITORY/FILE or a URL. Without it: the demo model, fetched once."),
+    ] = None,
+    engine: Annotated[str | None, typer.Option(help="The engine, where several take such a model.")] = None,
+    engine_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the engine; may be repeated.")
+    ] = None,
+    engine_key_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable with the key that the engine wants.")
+    ] = None,
+    dialect: Annotated[str | None, typer.Option(help="The model's dialect. Without it: found out.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8080,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable with the key that clients must send.")
+    ] = None,
+    alias: Annotated[list[str] | None, typer.Option(help="A further name of the model; may be repeated.")] = None,
+    max_body_mib: Annotated[int, typer.Option(min=1, help="Largest request that is read.")] = 32,
+    log_level: Annotated[str, typer.Option(help="critical, error, warning, info or debug.")] = "warning",
+) -> None:
+    """Serve a model under OpenAI's APIs."""
+    from isogloss.server.launch import ServeOptions
+    from isogloss.server.launch import serve as serve_model
+
+    options = dict(map(_engine_option, engine_option or ()))
+    if engine_key_env is not None:
+        options["api_key"] = _secret(engine_key_env)
+    if model is None:
+        model, dialect = _demo(dialect)
+    serve_model(
+        ServeOptions(
+            model=model,
+            engine=engine,
+            engine_options=options,
+            dialect=dialect,
+            host=host,
+            port=port,
+            api_key=None if api_key_env is None else _secret(api_key_env),
+            aliases=alias or (),
+            max_body_bytes=max_body_mib * 1024 * 1024,
+            log_level=log_level,
+        )
+    )
+
+
+def _demo(dialect: str | None) -> tuple[str, str]:
+    from isogloss.demo import DIALECT
+    from isogloss.demo_model import demo_model_path
+
+    return str(demo_model_path()), dialect or DIALECT
+
+
+def _engine_option(text: str) -> tuple[str, Any]:
+    """``NAME=VALUE``, the value JSON if it is, else text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter(f"Expected NAME=VALUE, got {text!r}", param_hint="--engine-option")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def _secret(variable: str) -> str:
+    value = os.environ.get(variable, "")
+    if not value:
+        raise typer.BadParameter(f"The environment variable {variable}, which should hold the key, is not set")
+    return value

@@ -1,0 +1,111 @@
+"""Everything that `isogloss serve` does: engine up, dialect found, port taken, served until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import uvicorn
+
+from isogloss.chat import Chat
+from isogloss.dialects import Dialect, detect_dialect, get_dialect
+from isogloss.engines import ModelInfo, open_engine
+from isogloss.errors import EngineUnavailableError, UnknownDialectError
+from isogloss.server.app import create_app
+
+_log = logging.getLogger("isogloss.server")
+
+
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What to serve, and where. ``model`` is what `isogloss.engines.open_engine` takes."""
+
+    model: str
+    engine: str | None = None
+    engine_options: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    dialect: str | None = None
+    """``None``: found out from the model's id or its chat template."""
+    host: str = "127.0.0.1"
+    port: int = 8080
+    api_key: str | None = None
+    aliases: Sequence[str] = ()
+    max_body_bytes: int = 32 * 1024 * 1024
+    log_level: str = "warning"
+
+
+def serve(options: ServeOptions) -> None:
+    """Serve until interrupted. Raises `EngineUnavailableError` when the port is taken or the engine does not come up,
+    and `UnknownDialectError` when the dialect has to be named."""
+    listener = _listen(options.host, options.port)
+    try:
+        asyncio.run(_serve(options, listener))
+    finally:
+        listener.close()
+
+
+async def _serve(options: ServeOptions, listener: socket.socket) -> None:
+    engine = open_engine(options.model, engine=options.engine, **options.engine_options)
+    await engine.start()
+    try:
+        model = await engine.model()
+        dialect = get_dialect(options.dialect) if options.dialect is not None else dialect_of(model)
+        app = create_app(
+            Chat(engine, dialect),
+            aliases=options.aliases,
+            api_key=options.api_key,
+            max_body_bytes=options.max_body_bytes,
+        )
+        print(f"Serving {model.id} ({dialect.name} on {engine.name}) at {_address(listener)}/v1", flush=True)
+        if options.api_key is None and not _is_loopback(options.host):
+            _log.warning("Anyone who can reach %s may use this server: it has no API key", options.host)
+        config = uvicorn.Config(app, log_level=options.log_level, ws="none", timeout_graceful_shutdown=10)
+        await uvicorn.Server(config).serve(sockets=[listener])
+    finally:
+        await engine.close()
+
+
+def dialect_of(model: ModelInfo) -> Dialect:
+    """The dialect of a model, by its id, else by its chat template. Raises `UnknownDialectError`."""
+    try:
+        return detect_dialect(model.id)
+    except UnknownDialectError:
+        if model.chat_template is None:
+            raise
+        return detect_dialect(model.chat_template)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Taken before the engine starts: a model is not loaded to find that nobody can reach it."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ]
+        listener = socket.socket(family, kind)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen()
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise EngineUnavailableError(f"Cannot listen on port {port} of {host}: {error.strerror}") from error
+    return listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from isogloss.engines import ModelInfo
+from isogloss.errors import UnknownDialectError
+from isogloss.server.launch import dialect_of
+
+COMMAND = [sys.executable, "-m", "isogloss", "serve"]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.txt"
+    path.write_text("It is 5.", encoding="utf-8")
+    return path
+
+
+@contextmanager
+def running(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`isogloss serve` in a process of its own, and what it says when it is ready."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment or None
+    )
+    assert process.stdout is not None
+    try:
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_a_served_script(script: Path) -> None:
+    arguments = ["--model", str(script), "--engine", "scripted", "--dialect", "hermes", "--port", "0"]
+    with running(*arguments, "--alias", "gpt-4o", "--api-key-env", "KEY", KEY="secret") as (_, line):
+        told, _, url = line.rpartition(" at ")
+        assert told == "Serving scripted (hermes on scripted)"
+        assert url.startswith("http://127.0.0.1:")
+        client = openai.OpenAI(base_url=url, api_key="secret", max_retries=0)
+        completion = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "x"}])
+        assert completion.choices[0].message.content == "It is 5."
+        assert httpx.get(f"{url}/models", trust_env=False).status_code == 401
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def test_a_port_that_is_taken(script: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, said = refused("--model", str(script), "--engine", "scripted", "--dialect", "hermes", "--port", str(port))
+    assert code == 1
+    assert said == f"isogloss: Cannot listen on port {port} of 127.0.0.1: Address already in use\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--model", "nowhere.gguf", "--port", "0"], 1, "Cannot read the model `nowhere.gguf`"),
+        (["--model", "m.gguf", "--engine", "warp", "--port", "0"], 1, "Unknown engine `warp`, expected one of: "),
+        (["--model", "SCRIPT", "--engine", "scripted", "--port", "0"], 1, "No dialect is known for 'scripted'"),
+        (
+            ["--model", "SCRIPT", "--engine", "scripted", "--dialect", "x", "--port", "0"],
+            1,
+            "Expected a dialect's name",
+        ),
+        (["--model", "SCRIPT", "--engine", "scripted", "--api-key-env", "NO_SUCH_KEY"], 2, "NO_SUCH_KEY"),
+        (["--model", "SCRIPT", "--engine-option", "threads"], 2, "Expected NAME=VALUE"),
+        (["--model", "SCRIPT", "--port", "99999"], 2, "99999"),
+    ],
+)
+def test_what_cannot_be_served(script: Path, arguments: list[str], code: int, message: str) -> None:
+    found, said = refused(*[str(script) if argument == "SCRIPT" else argument for argument in arguments])
+    assert found == code
+    assert message in said
+
+
+def test_the_dialect_is_found_by_the_id_or_else_by_the_template() -> None:
+    assert dialect_of(ModelInfo("Qwen2.5-7B-Instruct")).name == "hermes"
+    assert dialect_of(ModelInfo("mine", chat_template="{{ '<tool_call>' }}")).name == "hermes"
+    with pytest.raises(UnknownDialectError):
+        dialect_of(ModelInfo("mine"))

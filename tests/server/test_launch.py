@@ -64,29 +64,29 @@ def test_a_port_that_is_taken(script: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         code, said = refused("--model", str(script), "--engine", "scripted", "--dialect", "hermes", "--port", str(port))
-    assert code == 1
+    assert code == 2
     assert said == f"isogloss: Cannot listen on port {port} of 127.0.0.1: Address already in use\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("arguments", "message"),
     [
-        (["--model", "nowhere.gguf", "--port", "0"], 1, "Cannot read the model `nowhere.gguf`"),
-        (["--model", "m.gguf", "--engine", "warp", "--port", "0"], 1, "Unknown engine `warp`, expected one of: "),
-        (["--model", "SCRIPT", "--engine", "scripted", "--port", "0"], 1, "No dialect is known for 'scripted'"),
+        (["--model", "nowhere.gguf", "--port", "0"], "Cannot read the model `nowhere.gguf`"),
+        (["--model", "m.gguf", "--engine", "warp", "--port", "0"], "Unknown engine `warp`, expected one of: "),
+        (["--model", "SCRIPT", "--engine", "scripted", "--port", "0"], "No dialect is known for 'scripted'"),
         (
             ["--model", "SCRIPT", "--engine", "scripted", "--dialect", "x", "--port", "0"],
             1,
             "Expected a dialect's name",
         ),
-        (["--model", "SCRIPT", "--engine", "scripted", "--api-key-env", "NO_SUCH_KEY"], 2, "NO_SUCH_KEY"),
-        (["--model", "SCRIPT", "--engine-option", "threads"], 2, "Expected NAME=VALUE"),
-        (["--model", "SCRIPT", "--port", "99999"], 2, "99999"),
+        (["--model", "SCRIPT", "--engine", "scripted", "--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
+        (["--model", "SCRIPT", "--engine-option", "threads"], "Expected NAME=VALUE"),
+        (["--model", "SCRIPT", "--port", "99999"], "65535"),
     ],
 )
-def test_what_cannot_be_served(script: Path, arguments: list[str], code: int, message: str) -> None:
+def test_what_cannot_be_served(script: Path, arguments: list[str], message: str) -> None:
     found, said = refused(*[str(script) if argument == "SCRIPT" else argument for argument in arguments])
-    assert found == code
+    assert found == 2
     assert message in said
 
 

@@ -1,49 +1,19 @@
-"""The command ``isogloss``. Each command is a function that reads its options and calls what does the work.
-
-What a command needs beyond the core is imported when it runs, so that ``--help`` is fast and an extra that is not
-installed is asked for by name.
-"""
+"""`isogloss serve`."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Annotated, Any
 
 import typer
 
-from isogloss.errors import IsoglossError
+from isogloss.errors import EngineUnavailableError
 
-app = typer.Typer(
-    name="isogloss",
-    help="Every language model's dialect on one side, one tongue on the other.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+_KEY = "VARIABLE"
 
 
-@app.callback()
-def isogloss() -> None:
-    """Every language model's dialect on one side, one tongue on the other."""
-
-
-def main() -> None:
-    """Run the command line. What goes wrong is one line on standard error and exit code 1; wrong usage is 2."""
-    try:
-        app()
-    except IsoglossError as error:
-        sys.exit(f"isogloss: {error}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] == "isogloss":
-            raise
-        sys.exit(f"isogloss: this command needs `{error.name}`, which is not installed: pip install 'isogloss[server]'")
-
-
-@app.command()
-def serve(
+def command(
     model: Annotated[
         str | None,
         typer.Option(help="A GGUF file, hf:OWNER/REPOSITORY/FILE or a URL. Without it: the demo model, fetched once."),
@@ -53,28 +23,36 @@ def serve(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the engine; may be repeated.")
     ] = None,
     engine_key_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="Environment variable with the key that the engine wants.")
+        str | None, typer.Option(metavar=_KEY, help="Environment variable with the key that the engine wants.")
     ] = None,
     dialect: Annotated[str | None, typer.Option(help="The model's dialect. Without it: found out.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8080,
     api_key_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="Environment variable with the key that clients must send.")
+        str | None, typer.Option(metavar=_KEY, help="Environment variable with the key that clients must send.")
     ] = None,
     alias: Annotated[list[str] | None, typer.Option(help="A further name of the model; may be repeated.")] = None,
     max_body_mib: Annotated[int, typer.Option(min=1, help="Largest request that is read.")] = 32,
     log_level: Annotated[str, typer.Option(help="critical, error, warning, info or debug.")] = "warning",
 ) -> None:
-    """Serve a model under OpenAI's APIs."""
-    from isogloss.server.launch import ServeOptions
-    from isogloss.server.launch import serve as serve_model
+    """Serve a model under OpenAI's APIs.
+
+    Example: [bold]isogloss serve --model Qwen3-8B-Q4_K_M.gguf --port 8080[/bold]
+    """
+    try:
+        from isogloss.server.launch import ServeOptions, serve
+    except ImportError as error:
+        raise EngineUnavailableError(
+            f"Serving needs `pip install 'isogloss[cli,server]'` ({error.name} is missing)"
+        ) from None
 
     options = dict(map(_engine_option, engine_option or ()))
     if engine_key_env is not None:
         options["api_key"] = _secret(engine_key_env)
+    api_key = None if api_key_env is None else _secret(api_key_env)
     if model is None:
         model, dialect = _demo(dialect)
-    serve_model(
+    serve(
         ServeOptions(
             model=model,
             engine=engine,
@@ -82,7 +60,7 @@ def serve(
             dialect=dialect,
             host=host,
             port=port,
-            api_key=None if api_key_env is None else _secret(api_key_env),
+            api_key=api_key,
             aliases=alias or (),
             max_body_bytes=max_body_mib * 1024 * 1024,
             log_level=log_level,

@@ -1,0 +1,51 @@
+"""`isogloss scan`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from isogloss.cli._input import read_text, read_tools
+from isogloss.dialects import get_dialect
+from isogloss.events import Event, collect, to_json
+
+OUTPUT = typer.Argument(help="What the model said; standard input without it.", show_default=False)
+
+
+def command(
+    file: Annotated[Path | None, OUTPUT] = None,
+    dialect: Annotated[str, typer.Option("--dialect", "-d", help="The model's dialect.")] = "hermes",
+    tools: Annotated[
+        Path | None, typer.Option(help="JSON file with the tools, which decide how values are typed.")
+    ] = None,
+    events: Annotated[bool, typer.Option("--events", help="One event a line instead of the whole turn.")] = False,
+    cut: Annotated[int, typer.Option(min=0, help="Feed the output in pieces of so many characters; 0: whole.")] = 0,
+    starts_in: Annotated[str, typer.Option(help="text, or reasoning where the prompt opened it.")] = "text",
+    finish: Annotated[str, typer.Option(help="Why the engine stopped: stop, length.")] = "stop",
+) -> None:
+    """Parse a model's output.
+
+    Example: [bold]isogloss scan --dialect hermes --events output.txt[/bold]
+    """
+    text = read_text(file)
+    scanned = _events(text, dialect, tools, cut, starts_in, finish)
+    if events:
+        for event in scanned:
+            sys.stdout.write(to_json(event) + "\n")
+        return
+    message = collect(scanned)
+    sys.stdout.write(json.dumps(msgspec.to_builtins(message), ensure_ascii=False, indent=2) + "\n")
+
+
+def _events(text: str, dialect: str, tools: Path | None, cut: int, starts_in: str, finish: str) -> Iterator[Event]:
+    scanner = get_dialect(dialect).scanner(read_tools(tools), starts_in=starts_in)
+    step = cut or max(1, len(text))
+    for at in range(0, len(text), step):
+        yield from scanner.feed(text[at : at + step])
+    yield from scanner.finish(finish)

@@ -1,0 +1,140 @@
+"""The command line, as a shell calls it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isogloss.cli import main
+from isogloss.dialects import dialect_names
+
+CALL = 'Hi.\n<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+class Shell:
+    """Runs commands in process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path) -> None:
+        self._monkeypatch = monkeypatch
+        self._capfd = capfd
+        self.folder = folder
+
+    def file(self, name: str, content: Any) -> str:
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return str(path)
+
+    def __call__(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        self._monkeypatch.setattr(sys, "argv", ["isogloss", *arguments])
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = 0
+        try:
+            main()
+        except SystemExit as exit:
+            code = exit.code if isinstance(exit.code, int) else int(exit.code is not None)
+        captured = self._capfd.readouterr()
+        return code, captured.out, captured.err
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Shell:
+    return Shell(monkeypatch, capfd, tmp_path)
+
+
+def test_scan_prints_the_turn(shell: Shell) -> None:
+    code, out, _ = shell("scan", "--dialect", "hermes", stdin=CALL)
+    turn = json.loads(out)
+    assert (code, turn["text"], turn["finish"]) == (0, "Hi.", "tool_calls")
+    assert [(call["name"], call["arguments"]) for call in turn["tool_calls"]] == [("f", {"a": 1})]
+
+
+@pytest.mark.parametrize("cut", ["0", "1", "3"])
+def test_scan_prints_events_wherever_the_output_is_cut(shell: Shell, cut: str) -> None:
+    code, out, _ = shell("scan", "-d", "hermes", "--events", "--cut", cut, shell.file("output.txt", CALL))
+    events = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert events[-1] == {"type": "finish", "reason": "tool_calls", "start": 52, "end": len(CALL)}
+    assert "".join(event["arguments"] for event in events if event["type"] == "tool_call_delta") == '{"a":1}'
+
+
+def test_scan_types_values_by_the_tools(shell: Shell) -> None:
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+    tools = shell.file("tools.json", [{"type": "function", "function": function}])
+    output = "<tool_call>\n<function=f>\n<parameter=a>\n007\n</parameter>\n</function>\n</tool_call>"
+    _, out, _ = shell("scan", "-d", "qwen3_coder", "--tools", tools, stdin=output)
+    assert json.loads(out)["tool_calls"][0]["arguments"] == {"a": "007"}
+
+
+def test_render_text_tokens_and_plain_messages(shell: Shell) -> None:
+    request = shell.file("request.json", {"messages": [{"role": "user", "content": "Hello"}]})
+    assert shell("render", "-d", "hermes", request)[:2] == (
+        0,
+        "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n",
+    )
+    assert json.loads(shell("render", "-d", "hermes", "--inband", request)[1]) == [{"role": "user", "content": "Hello"}]
+    tokens = json.loads(shell("render", "-d", "harmony", "--tokens", request)[1])
+    assert tokens[0] == 200006
+
+
+def test_dialects_lists_them_all(shell: Shell) -> None:
+    code, out, _ = shell("dialects")
+    assert code == 0
+    assert [name for name in dialect_names() if name not in out] == []
+
+
+def test_check_schema_says_what_is_outside_the_subset(shell: Shell) -> None:
+    assert shell("check-schema", shell.file("good.json", SCHEMA)) == (0, "", "")
+    code, out, _ = shell("check-schema", shell.file("bad.json", {"type": "object", "properties": {}}))
+    assert code == 1
+    assert "'additionalProperties' is required to be supplied and to be false" in out
+
+
+def test_constrain_prints_the_grammar_or_tries_an_instance(shell: Shell) -> None:
+    schema = shell.file("schema.json", SCHEMA)
+    code, out, _ = shell("constrain", "--schema", schema)
+    assert code == 0
+    assert out.startswith("%llguidance")
+    assert shell("constrain", "--schema", schema, "--instance", shell.file("a.json", '{"a":1}'))[:2] == (
+        0,
+        "accepted\n",
+    )
+    code, out, _ = shell("constrain", "--schema", schema, "--instance", shell.file("b.json", '{"a":true}'))
+    assert (code, out) == (1, "refused at 5, before 'true}'\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("scan", "-d", "nothing"), "Expected a dialect's name"),
+        (("scan", "no-such-file"), "Cannot read `no-such-file`"),
+        (("render",), "Expected JSON in `standard input`"),
+        (("constrain",), "Expected either --schema or --dialect"),
+        (("scan", "--cut", "-1"), "--cut"),
+        (("frobnicate",), "No such command"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_2(shell: Shell, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = shell(*arguments)
+    assert code == 2
+    assert out == ""
+    assert said in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", ["scan", "render", "constrain", "check-schema", "dialects", "serve", "demo"])
+def test_every_command_has_help_with_an_example(shell: Shell, command: str) -> None:
+    code, out, _ = shell(command, "--help")
+    assert code == 0
+    assert "Example: isogloss" in out

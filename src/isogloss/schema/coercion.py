@@ -15,13 +15,13 @@ number, only the parameter's schema says:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from math import isfinite
-from operator import ge, gt, le, lt
 from typing import Any
 
-from isogloss.schema.values import contains, read_json, type_of
+from isogloss.schema.membership import permits
+from isogloss.schema.values import read_json
 from isogloss.schema.view import ANY_TYPE, SchemaView
 
 _WHITE_SPACE = " \t\r\n"
@@ -32,9 +32,6 @@ _LOOSE_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.AS
 
 _LONGEST_NUMBER = 4300
 """Characters; Python reads no longer integers, for the time it takes."""
-
-_MOST_BRANCHES = 2048
-"""Branches of unions asked about one reading; when they are used up, it is taken to be permitted."""
 
 _NOTHING = object()
 
@@ -56,7 +53,7 @@ def coerce(view: SchemaView | None, raw: str) -> Any:
         return raw if view.const_values is None else _listed_string(view.const_values, raw, text)
     json_value = _json(text)
     for value in _readings(types, raw, text, json_value):
-        if _permits(view, value, [_MOST_BRANCHES]):
+        if permits(view, value):
             return value if view.const_values is not None else _fitted(types, value)
     if "string" in types:
         return json_value if isinstance(json_value, str) else raw
@@ -124,44 +121,6 @@ def _number(text: str) -> Any:
     except ValueError:
         value = float(text)
         return value if isfinite(value) else _NOTHING
-
-
-def _permits(view: SchemaView, value: Any, budget: list[int], depth: int = 0) -> bool:
-    """Whether the schema permits the value, as far as types, enum, const and the bounds of numbers say."""
-    budget[0] -= 1
-    kind = type_of(value)
-    if kind not in view.types:
-        return False
-    values = view.const_values
-    if values is not None:
-        return contains(values, value)
-    if kind in _NUMBERS and not all(_within(part, value) for part in view.parts):
-        return False
-    if depth == _DEEPEST_UNION:
-        return True
-    return all(
-        any(budget[0] <= 0 or _permits(branch, value, budget, depth + 1) for branch in branches)
-        for branches in view.unions
-    )
-
-
-_DEEPEST_UNION = 32
-
-
-_BOUNDS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
-    ("minimum", ge),
-    ("maximum", le),
-    ("exclusiveMinimum", gt),
-    ("exclusiveMaximum", lt),
-)
-
-
-def _within(part: dict[str, Any], value: float) -> bool:
-    for keyword, holds in _BOUNDS:
-        bound = part.get(keyword)
-        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and not holds(value, bound):
-            return False
-    return True
 
 
 def _fitted(types: frozenset[str], value: Any) -> Any:

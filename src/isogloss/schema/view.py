@@ -112,6 +112,10 @@ class SchemaView:
         target = self._document.references.resolve(reference)
         return None if target is MISSING else self._document.view(target)
 
+    def view_of(self, schema: object) -> SchemaView:
+        """The view of another schema in the same document."""
+        return self._document.view(schema)
+
     def annotation(self, keyword: str) -> Any:
         """The value of ``description``, ``title``, ``default`` and the like: the nearest one, or ``None``."""
         for part in self.parts:
@@ -186,16 +190,24 @@ class SchemaView:
         found = self._found.get(name)
         if found is not None:
             return found
-        if self._in_unions is None:
-            self._in_unions = _declared_in_unions(self)
         schemas = [view.schema] if (view := self.properties.get(name)) is not None else []
-        within = self._document.any_of(self._in_unions.get(name, []))
+        within = self._document.any_of(self._union_properties().get(name, []))
         if within is not None:
             schemas.append(within.schema)
         if not schemas:
             return self.additional
         found = self._found[name] = self._document.joined(schemas)
         return found
+
+    def _union_properties(self) -> dict[str, list[Any]]:
+        if self._in_unions is None:
+            self._in_unions = _declared_in_unions(self)
+        return self._in_unions
+
+    @property
+    def member_names(self) -> list[str]:
+        """The names that the schema says something about: its own properties, then those of unions."""
+        return list({**self.properties, **self._union_properties()})
 
     @property
     def additional(self) -> SchemaView | None:

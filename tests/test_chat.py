@@ -221,7 +221,7 @@ PERSON = ResponseFormat.json_schema(
             {"tools": [LOOSE, Tool("f")], "tool_choice": ToolChoice.named("f")},
             CALL,
             '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>',
-            "the tool 'get_weather' may not be called; the tools are: f",
+            "the tool 'get_weather' may not be called; the tools are: 'f'",
         ),
         ({"response_format": PERSON}, "Five.", '{"age": 5}', "the answer is not JSON"),
         ({"response_format": PERSON}, '{"age": "5"}', '{"age": 5}', 'is not of type "integer" - at `/age`'),

@@ -342,7 +342,7 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
                 "allowed_tools": {"mode": "auto", "tools": [FUNCTION_CHOICE, {"type": "function", "name": "x"}]},
             },
         },
-        "Tool choice 'x' is not one of the function tools: get_weather",
+        "Tool choice 'x' is not one of the function tools: 'get_weather'",
         "/tool_choice/allowed_tools/tools/1/name",
     ),
     ({"parallel_tool_calls": 0}, "Expected `bool`, got `int`", "/parallel_tool_calls"),
@@ -388,6 +388,19 @@ def test_faults_name_their_place(fields: dict[str, Any], message: str, pointer: 
         read(**fields)
     assert (caught.value.message, caught.value.pointer) == (message, pointer)
     assert str(caught.value).endswith(f"- at `{pointer or '/'}`")
+
+
+def test_long_values_are_shortened_in_messages() -> None:
+    with pytest.raises(ConversationError) as caught:
+        read(messages=[{"role": "x" * 1_000_000, "content": ""}])
+    assert len(caught.value.message) < 300
+    calls = [call(f"call_{number}") for number in range(1000)]
+    with pytest.raises(ConversationError) as caught:
+        read(
+            messages=[{"role": "assistant", "tool_calls": calls}, {"role": "tool", "tool_call_id": "c", "content": ""}]
+        )
+    assert len(caught.value.message) < 500
+    assert caught.value.message.endswith("'call_19', ...")
 
 
 def test_a_request_that_is_no_object() -> None:

@@ -235,7 +235,7 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [WEATHER, WEATHER]}, "Tool name 'get_weather' is used twice", "/tools/1/name"),
     (
         {"tools": [WEATHER], "tool_choice": {"type": "function", "name": "x"}},
-        "Tool choice 'x' is not one of the function tools: get_weather",
+        "Tool choice 'x' is not one of the function tools: 'get_weather'",
         "/tool_choice/name",
     ),
 ]

@@ -239,7 +239,8 @@ class Turn:
             parallel=conversation.parallel_tool_calls,
             reasoning="open" if starts_in == "reasoning" else not effort_is_none,
         )
-        return constraint.lark_for(self._chat.engine.tokenizer)
+        tokenizer = self._chat.engine.tokenizer
+        return constraint.lark if tokenizer is None else constraint.lark_for(tokenizer)
 
 
 def _asked_again(conversation: Conversation, output: str, fault: str) -> Conversation:

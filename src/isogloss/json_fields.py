@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from isogloss.errors import ConversationError
@@ -19,6 +20,9 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (Mapping, "object"),
     (type(None), "null"),
 )
+
+LONGEST_SHOWN = 100
+MOST_LISTED = 20
 
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -120,7 +124,7 @@ def as_choice(value: object, options: Sequence[_Choice], pointer: str) -> _Choic
     for option in options:
         if option == value:
             return option
-    raise invalid(f"Invalid value: {value!r}. Supported values are: {_listed(options)}.", pointer)
+    raise invalid(f"Invalid value: {shown(value)}. Supported values are: {_enumerated(options)}.", pointer)
 
 
 def items(value: object, pointer: str) -> Iterator[tuple[object, str]]:
@@ -133,6 +137,17 @@ def items(value: object, pointer: str) -> Iterator[tuple[object, str]]:
 def kind_of(value: object) -> str:
     """The JSON kind of a value, as error messages name it."""
     return next((name for kind, name in _KINDS if isinstance(value, kind)), type(value).__name__)
+
+
+def shown(text: str) -> str:
+    """A string in quotes, as error messages show it: shortened when it is long."""
+    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as error messages list them: the first few of many."""
+    first = [shown(name) for name in islice(names, MOST_LISTED + 1)]
+    return ", ".join(first[:MOST_LISTED]) + (", ..." if len(first) > MOST_LISTED else "")
 
 
 def wrong_type(expected: str, value: object, pointer: str) -> ConversationError:
@@ -164,7 +179,7 @@ def _check_range(value: float, kind: str, minimum: float, maximum: float | None,
         raise invalid(f"Expected `{kind}` <= {maximum}, got {value}", pointer)
 
 
-def _listed(options: Sequence[str]) -> str:
+def _enumerated(options: Sequence[str]) -> str:
     quoted = [repr(option) for option in options]
     if len(quoted) < 3:
         return " and ".join(quoted)

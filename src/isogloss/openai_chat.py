@@ -13,7 +13,18 @@ from typing import Any, Literal
 import msgspec
 
 from isogloss.errors import ConversationError
-from isogloss.json_fields import Fields, as_choice, as_string, invalid, items, kind_of, missing, parameter
+from isogloss.json_fields import (
+    Fields,
+    as_choice,
+    as_string,
+    invalid,
+    items,
+    kind_of,
+    listed,
+    missing,
+    parameter,
+    shown,
+)
 from isogloss.messages import (
     AssistantMessage,
     Conversation,
@@ -150,7 +161,7 @@ def _tool_calls(message: Fields) -> tuple[ToolCall, ...]:
         entry = Fields(value, pointer)
         call_id = entry.string("id")
         if call_id in calls:
-            raise invalid(f"Call id {call_id!r} is used twice", entry.at("id"))
+            raise invalid(f"Call id {shown(call_id)} is used twice", entry.at("id"))
         kind = entry.choice("type", ("function", "custom")) if entry.has("type") else "function"
         call = entry.object(kind)
         if kind == "custom":
@@ -178,8 +189,8 @@ def called_name(call_id: str, called: Mapping[str, str], pointer: str) -> str:
     """The name of the tool that an earlier message called under this id."""
     name = called.get(call_id)
     if name is None:
-        known = f"the calls so far are {', '.join(map(repr, called))}" if called else "nothing was called so far"
-        raise invalid(f"No tool call with id {call_id!r} precedes this result: {known}", pointer)
+        known = f"the calls so far are {listed(called)}" if called else "nothing was called so far"
+        raise invalid(f"No tool call with id {shown(call_id)} precedes this result: {known}", pointer)
     return name
 
 
@@ -261,8 +272,8 @@ def _chosen_name(entry: Fields, kinds: Mapping[str, str]) -> str:
     fields = entry.nested(kind)
     name = fields.string("name")
     if kinds.get(name) != kind:
-        listed = ", ".join(sorted(name for name, known in kinds.items() if known == kind)) or "none were given"
-        raise invalid(f"Tool choice {name!r} is not one of the {kind} tools: {listed}", fields.at("name"))
+        candidates = listed(name for name, known in kinds.items() if known == kind) or "none were given"
+        raise invalid(f"Tool choice {shown(name)} is not one of the {kind} tools: {candidates}", fields.at("name"))
     return name
 
 
@@ -311,7 +322,7 @@ def _name(fields: Fields, pattern: re.Pattern[str], longest: int) -> str:
     if not pattern.fullmatch(name):
         fault = (
             "string does not match pattern. "
-            f"Expected a string that matches the pattern '{pattern.pattern}', but got {name!r} instead."
+            f"Expected a string that matches the pattern '{pattern.pattern}', but got {shown(name)} instead."
         )
     elif len(name) > longest:
         fault = (

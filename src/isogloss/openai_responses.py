@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from isogloss.errors import ConversationError
-from isogloss.json_fields import Fields, as_string, invalid, items
+from isogloss.json_fields import Fields, as_string, invalid, items, shown
 from isogloss.messages import (
     AssistantMessage,
     Conversation,
@@ -154,7 +154,7 @@ class _Turns:
             return  # It was cut short, and a call that was cut short is not a call.
         call_id = item.string("call_id")
         if call_id in self._calls:
-            raise invalid(f"Call id {call_id!r} is used twice", item.at("call_id"))
+            raise invalid(f"Call id {shown(call_id)} is used twice", item.at("call_id"))
         name = item.string("name")
         if is_custom:
             arguments: dict[str, Any] = {"input": item.string("input")}

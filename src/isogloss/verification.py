@@ -11,7 +11,11 @@ import jsonschema_rs
 import msgspec
 
 from isogloss.errors import SchemaError
+from isogloss.json_fields import listed, shown
 from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolChoice
+
+_LONGEST_MESSAGE = 500
+"""The validator repeats the value that is wrong, however long."""
 
 
 class Verification:
@@ -46,7 +50,7 @@ class Verification:
         if message.tool_calls:
             return self._calls_fault(message.tool_calls)
         if self._must_call:
-            return f"no tool was called; one of these must be: {', '.join(self._tools)}"
+            return f"no tool was called; one of these must be: {listed(self._tools)}"
         return self._answer_fault(message.text)
 
     def _calls_fault(self, calls: tuple[ToolCall, ...]) -> str | None:
@@ -54,11 +58,11 @@ class Verification:
             return f"{len(calls)} tools were called; only one may be"
         for call in calls:
             if call.name not in self._tools:
-                return f"the tool {call.name!r} may not be called; the tools are: {', '.join(self._tools) or 'none'}"
+                return f"the tool {shown(call.name)} may not be called; the tools are: {listed(self._tools) or 'none'}"
             validator = self._arguments.get(call.name)
             fault = validator and _first_error(validator, call.arguments)
             if fault:
-                return f"the arguments of {call.name!r} do not satisfy their schema: {fault}"
+                return f"the arguments of {shown(call.name)} do not satisfy their schema: {fault}"
         return None
 
     def _answer_fault(self, text: str) -> str | None:
@@ -95,5 +99,6 @@ def _refuse_to_retrieve(uri: str) -> Any:
 def _first_error(validator: jsonschema_rs.Validator, value: Any) -> str | None:
     for error in validator.iter_errors(value):
         place = "".join(f"/{step}" for step in error.instance_path)
-        return f"{error.message} - at `{place or '/'}`"
+        message = error.message if len(error.message) <= _LONGEST_MESSAGE else f"{error.message[:_LONGEST_MESSAGE]}..."
+        return f"{message} - at `{place or '/'}`"
     return None

@@ -25,9 +25,12 @@ class Served:
         self.url = url
         self.chat = chat
         self.engine = chat.engine
+        self.clients = ExitStack()
 
     def client(self, **options: Any) -> openai.OpenAI:
-        return openai.OpenAI(**{"base_url": f"{self.url}/v1", "api_key": "none", "max_retries": 0, **options})
+        """An official client, closed with the test."""
+        client = openai.OpenAI(**{"base_url": f"{self.url}/v1", "api_key": "none", "max_retries": 0, **options})
+        return self.clients.enter_context(client)
 
     def async_client(self, **options: Any) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(**{"base_url": f"{self.url}/v1", "api_key": "none", "max_retries": 0, **options})
@@ -53,8 +56,10 @@ def serving(chat: Chat, **options: Any) -> Iterator[Served]:
     thread.start()
     assert server.listening.wait(30)
     port = server.servers[0].sockets[0].getsockname()[1]
+    served = Served(f"http://127.0.0.1:{port}", chat)
     try:
-        yield Served(f"http://127.0.0.1:{port}", chat)
+        with served.clients:
+            yield served
     finally:
         server.should_exit = True
         thread.join(30)
@@ -90,6 +95,8 @@ def serve(shared_server: Served) -> Iterator[Serve]:
             chat = shared_server.chat
             chat.engine, chat.dialect = scripted, get_dialect(dialect)
             chat.forget_model()
-            return Served(shared_server.url, chat)
+            served = Served(shared_server.url, chat)
+            stack.enter_context(served.clients)
+            return served
 
         yield start

@@ -477,7 +477,7 @@ def test_the_client_raises_its_own_errors(serve: Serve) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
         client.chat.completions.create(model="gpt-4o", messages=HELLO)
     assert unknown.value.code == "model_not_found"
-    assert "`default`" in unknown.value.message
+    assert "'default'" in unknown.value.message
     with pytest.raises(openai.BadRequestError):
         client.chat.completions.create(model="default", messages=[])
 

@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from isogloss.errors import EngineUnavailableError
-
 _KEY = "VARIABLE"
 
 
@@ -39,12 +37,7 @@ def command(
 
     Example: [bold]isogloss serve --model Qwen3-8B-Q4_K_M.gguf --port 8080[/bold]
     """
-    try:
-        from isogloss.server.launch import ServeOptions, serve
-    except ImportError as error:
-        raise EngineUnavailableError(
-            f"Serving needs `pip install 'isogloss[cli,server]'` ({error.name} is missing)"
-        ) from None
+    from isogloss.server.launch import ServeOptions, serve
 
     options = dict(map(_engine_option, engine_option or ()))
     if engine_key_env is not None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 from isogloss.engines import Sampling
 from isogloss.errors import RequestError
-from isogloss.json_fields import Fields, as_number, as_string, invalid, items
+from isogloss.json_fields import Fields, as_number, as_string, invalid, items, shown
 
 MOST_CHOICES = 128
 MOST_STOPS = 4
@@ -43,7 +43,7 @@ def check_fields(fields: Fields, known: Collection[str], refused: Mapping[str, s
             raise RequestError(
                 f"Unsupported parameter: '{name}'. {reason}", pointer=fields.at(name), code="unsupported_parameter"
             )
-        raise RequestError(f"Unknown parameter: '{name}'.", pointer=fields.at(name), code="unknown_parameter")
+        raise RequestError(f"Unknown parameter: {shown(name)}.", pointer=fields.at(name), code="unknown_parameter")
 
 
 def stop_strings(fields: Fields) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def logit_bias(fields: Fields) -> dict[int, float]:
     bias = fields.object("logit_bias")
     for token in bias.members:
         if not (token.isascii() and token.isdecimal()):
-            raise invalid(f"Expected a token id, got {token!r}", bias.at(token))
+            raise invalid(f"Expected a token id, got {shown(token)}", bias.at(token))
     return {int(token): as_number(value, -100, 100, bias.at(token)) for token, value in bias.members.items()}
 
 

@@ -9,7 +9,7 @@ import msgspec
 from isogloss.chat import Chat
 from isogloss.engines import ModelInfo
 from isogloss.errors import RequestError
-from isogloss.json_fields import as_string
+from isogloss.json_fields import as_string, listed, shown
 from isogloss.server.errors import NotFoundError
 from isogloss.server.store import ResponseStore
 
@@ -42,8 +42,8 @@ class Service(msgspec.Struct, frozen=True):
         names = await self.names()
         if name not in names:
             raise NotFoundError(
-                f"The model `{name}` does not exist or you do not have access to it. Served here: "
-                f"{', '.join(f'`{served}`' for served in names)}.",
+                f"The model {shown(name)} does not exist or you do not have access to it. "
+                f"Served here: {listed(names)}.",
                 code="model_not_found",
             )
         return names[0]

@@ -1,0 +1,77 @@
+"""A grammar over an answer or a whole turn, independent of any vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from isogloss.constraints.lark import write_lark
+from isogloss.constraints.matcher import Matcher
+from isogloss.constraints.terms import Grammar, JsonValue, Regex, Term, markers_of
+from isogloss.errors import SchemaError
+
+if TYPE_CHECKING:
+    from isogloss.tokenizers import Tokenizer
+
+
+class Constraint:
+    """What may be written, as a term. The grammar of each vocabulary is written once."""
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+        self.markers = frozenset(markers_of(term))
+        """The texts of its markers."""
+        self._larks: dict[frozenset[tuple[str, int]], str] = {}
+
+    def __repr__(self) -> str:
+        return f"Constraint({self.term!r})"
+
+    @classmethod
+    def from_json_schema(cls, schema: Mapping[str, Any] | bool, *, strict: bool = False) -> Constraint:
+        """The JSON values that satisfy a schema, keys in the schema's order.
+
+        Compact JSON is always accepted, more white space only within a bound. ``strict`` asks that the schema be in
+        the strict subset of Structured Outputs. Raises `SchemaError`, `StrictSchemaError` with every violation.
+        """
+        if not isinstance(schema, Mapping | bool):
+            raise SchemaError(f"Expected `object` or `bool`, got `{type(schema).__name__}`", pointer="")
+        if strict:
+            from isogloss.schema import ensure_strict
+
+            ensure_strict(schema)
+        return cls(JsonValue(schema))
+
+    @classmethod
+    def json_object(cls) -> Constraint:
+        """Any JSON object."""
+        return cls(JsonValue({"type": "object"}))
+
+    @classmethod
+    def from_regex(cls, pattern: str) -> Constraint:
+        """Text that a regular expression (Rust's syntax) matches as a whole."""
+        return cls(Regex(pattern))
+
+    @classmethod
+    def from_lark(cls, lark: str) -> Constraint:
+        """A grammar in llguidance's Lark, as it is."""
+        return cls(Grammar(lark))
+
+    @property
+    def lark(self) -> str:
+        """The grammar in llguidance's Lark where every marker is text."""
+        return self._lark({})
+
+    def lark_for(self, tokenizer: Tokenizer) -> str:
+        """The grammar in llguidance's Lark for a vocabulary that has some of the markers as control tokens."""
+        special = tokenizer.special_tokens
+        return self._lark({marker: special[marker] for marker in self.markers if marker in special})
+
+    def matcher(self, tokenizer: Tokenizer) -> Matcher:
+        """A matcher at the start of the grammar. Raises `GrammarError` when it does not compile."""
+        return Matcher(self.lark_for(tokenizer), tokenizer)
+
+    def _lark(self, special_tokens: Mapping[str, int]) -> str:
+        key = frozenset(special_tokens.items())
+        if key not in self._larks:
+            self._larks[key] = write_lark(self.term, special_tokens)
+        return self._larks[key]

@@ -11,7 +11,7 @@ from isogloss.chat import Chat
 from isogloss.dialects import get_dialect
 from isogloss.engines import ModelInfo, Sampling, Usage
 from isogloss.engines.scripted import Script, ScriptedEngine
-from isogloss.errors import ConversationError, EngineUnavailableError, OutputError, SchemaError
+from isogloss.errors import ConversationError, EngineError, EngineUnavailableError, OutputError, SchemaError
 from isogloss.events import Finish, Malformed, TextDelta
 from isogloss.messages import (
     AssistantMessage,
@@ -22,7 +22,7 @@ from isogloss.messages import (
     ToolChoice,
     UserMessage,
 )
-from isogloss.tokenizers import o200k_harmony
+from isogloss.tokenizers import byte_level, o200k_harmony
 
 CITY = {
     "type": "object",
@@ -313,3 +313,66 @@ def test_control_tokens_are_told_from_text_that_spells_them() -> None:
     )
     message = run(chat.stream(said()).message())
     assert message.reasoning == "x"  # this vocabulary has no such control token, so its spelling is the marker
+
+
+# --- under grammars ---------------------------------------------------------------------------------------------------
+
+MARKERS = ("<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_start|>", "<|im_end|>")
+
+
+def bound(*outputs: str, dialect: str = "hermes") -> Chat:
+    """A chat over an engine that is held to the grammar, byte by byte."""
+    scripts = [Script(output, control=MARKERS) for output in outputs]
+    return Chat(ScriptedEngine(scripts, tokenizer=byte_level(MARKERS)), get_dialect(dialect))
+
+
+@pytest.mark.parametrize(
+    ("asked", "right", "wrong"),
+    [
+        ({"tools": [WEATHER]}, CALL, WRONG_CALL),
+        ({"tools": [WEATHER]}, "No call.", CALL.replace("get_weather", "get_time")),
+        ({"tools": [LOOSE], "tool_choice": "required"}, CALL, "No call."),
+        ({"tools": [LOOSE], "tool_choice": "none"}, "No call.", CALL),
+        ({"tools": [LOOSE], "parallel_tool_calls": False}, CALL, f"{CALL}\n{CALL}"),
+        ({"tools": [LOOSE, Tool("f")], "tool_choice": "get_weather"}, CALL, CALL.replace("get_weather", "f")),
+        ({"response_format": PERSON}, '{"age": 5}', "Five."),
+        ({"response_format": PERSON}, '<think>\nHm.\n</think>\n\n{"age": 5}', '{"age": "5"}'),
+        ({"response_format": PERSON}, "<refusal>No.</refusal>", "{}"),
+        ({"response_format": ResponseFormat("json_object")}, '{"a": [1]}', "[]"),
+        ({"tools": [WEATHER], "response_format": PERSON}, CALL, "No call."),
+        ({"tools": [WEATHER], "response_format": PERSON}, '{"age": 5}', WRONG_CALL),
+        ({"tools": [WEATHER], "reasoning_effort": "none"}, CALL, f"<think>\nHm.\n</think>\n\n{CALL}"),
+    ],
+)
+def test_the_model_is_held_to_what_is_asked(asked: dict[str, Any], right: str, wrong: str) -> None:
+    chat = bound(right)
+    message = run(chat.stream(said(**asked)).message())
+    assert message.malformed == ()
+    assert bool(message.tool_calls) == ("<tool_call>" in right)
+    [request] = engine_of(chat).requests
+    assert request.grammar is not None
+    assert request.sampling.stop == ()  # the grammar knows where the turn ends
+    with pytest.raises(EngineError, match="grammar"):
+        run(bound(wrong).stream(said(**asked)).message())
+
+
+def test_nothing_to_bind_needs_no_grammar() -> None:
+    chat = bound("Hi")
+    run(chat.stream(said()).message())
+    assert engine_of(chat).requests[0].grammar is None
+
+
+def test_reasoning_that_the_prompt_opened_is_closed_before_the_answer() -> None:
+    chat = bound('Hm.\n</think>\n\n{"age": 5}', dialect="qwen3")
+    conversation = said(response_format=PERSON, reasoning_effort="high")
+    if chat.dialect.starts_in(chat.dialect.render(conversation).text) != "reasoning":
+        pytest.skip("this dialect's prompt opens no reasoning")
+    message = run(chat.stream(conversation).message())
+    assert (message.reasoning, message.text) == ("Hm.", '{"age": 5}')
+
+
+def test_an_engine_that_drops_the_grammar_is_found_out() -> None:
+    chat = Chat(ScriptedEngine(WRONG_CALL), get_dialect("hermes"))  # without a tokenizer nothing holds it
+    with pytest.raises(OutputError, match="do not satisfy their schema"):
+        run(chat.stream(said(tools=[WEATHER])).message())
+    assert engine_of(chat).requests[0].grammar is not None

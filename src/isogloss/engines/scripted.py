@@ -135,6 +135,7 @@ class ScriptedEngine:
         limit = request.sampling.max_tokens
         stops = Stops(request.sampling.stop, () if self.tokenizer is None else self.tokenizer.special_tokens)
         said, position, finish = 0, -1, script.finish
+        is_closed = False
         for position, (piece, ids) in enumerate(self._cut(script)):
             _die(script, position)
             if limit is not None and said >= limit:
@@ -142,9 +143,14 @@ class ScriptedEngine:
                 break
             await (asyncio.sleep(0) if self._before_piece is None else self._before_piece(position))
             self._raise_failure()
-            self._check(piece, guard)
+            if is_closed:
+                raise EngineError(f"The script goes on with {piece.text!r} where the grammar had ended the turn")
             said += len(ids) or 1
-            for chunk in stops.feed(Chunk((piece,), ids, _logprobs(script, request, position, piece))):
+            taken = self._taken(piece, guard)
+            if taken is None:
+                is_closed = True
+                continue
+            for chunk in stops.feed(Chunk((taken,), ids, _logprobs(script, request, position, taken))):
                 yield chunk
             if stops.found:
                 finish = "stop"
@@ -168,10 +174,14 @@ class ScriptedEngine:
 
         return GrammarGuard(request.grammar, self.tokenizer)
 
-    def _check(self, piece: Piece, guard: GrammarGuard | None) -> None:
-        if guard is not None and self.tokenizer is not None:
-            for token in self._ids(piece, self.tokenizer):
-                guard.take(token)
+    def _taken(self, piece: Piece, guard: GrammarGuard | None) -> Piece | None:
+        """The piece as the grammar takes it; ``None`` when it only closes the turn."""
+        if guard is None or self.tokenizer is None:
+            return piece
+        from isogloss.engines._grammar_guard import Role
+
+        role = [guard.take(token) for token in self._ids(piece, self.tokenizer)][-1]
+        return None if role is Role.CLOSING else Piece(piece.text, role is Role.CONTROL)
 
     def _cut(self, script: Script) -> Iterator[tuple[Piece, tuple[int, ...]]]:
         given = [script.output] if isinstance(script.output, str) else script.output

@@ -14,11 +14,23 @@ from hypothesis import strategies as st
 from isogloss.dialects import dialect_names, get_dialect
 from isogloss.errors import UnrepresentableError
 from isogloss.events import Piece
-from isogloss.messages import AssistantMessage, Conversation, SystemMessage, Tool, ToolCall, ToolMessage, UserMessage
+from isogloss.messages import (
+    AssistantMessage,
+    Conversation,
+    ResponseFormat,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+)
 from isogloss.testing import (
+    check_accepted,
     check_bounded_work,
     check_conservation,
     check_cuts,
+    check_generated,
     check_no_forgery,
     check_output,
     check_reconstruction,
@@ -130,6 +142,123 @@ def test_laws_2_and_4_round_trip_and_reconstruction(name: str) -> None:
 
     check()
     assert any(carried), "no call could be carried at all"
+
+
+def strict(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": schema, "required": list(schema), "additionalProperties": False}
+
+
+BOUND_TOOLS = (
+    Tool("set", "", strict({"count": {"type": "integer", "minimum": 0, "maximum": 99}, "on": {"type": "boolean"}})),
+    Tool(
+        "pick",
+        "",
+        strict({"mode": {"enum": ["a", "b c", 1, None, "1"]}, "code": {"type": "string", "pattern": "^[a-z]{2,4}$"}}),
+    ),
+    Tool(
+        "say",
+        "",
+        {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "maxLength": 12},
+                "to": {"type": ["string", "null"], "maxLength": 5},
+                "at": {"type": "array", "items": {"type": "number"}, "maxItems": 3},
+                "tree": {"$ref": "#/$defs/tree"},
+            },
+            "required": ["text"],
+            "additionalProperties": False,
+            "$defs": {
+                "tree": strict(
+                    {
+                        "v": {"type": "integer"},
+                        "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 2},
+                    }
+                )
+            },
+        },
+    ),
+    Tool("none", "", strict({})),
+)
+BOUND_CALLS = [
+    ToolCall("", "set", {"count": 42, "on": True}),
+    ToolCall("", "pick", {"mode": "b c", "code": "abc"}),
+    ToolCall("", "pick", {"mode": "1", "code": "ab"}),
+    ToolCall("", "pick", {"mode": 1, "code": "ab"}),
+    ToolCall("", "pick", {"mode": None, "code": "ab"}),
+    ToolCall("", "say", {"text": 'a < b\n"q"'}),
+    ToolCall("", "say", {"text": "", "to": None, "at": [1, 2.5, -3], "tree": {"v": 1, "kids": [{"v": 2, "kids": []}]}}),
+    ToolCall("", "say", {"text": "é🙂", "to": "null", "at": []}),
+    ToolCall("", "none", {}),
+]
+ANSWER = ResponseFormat.json_schema(strict({"n": {"type": "integer"}, "s": {"type": "string", "maxLength": 9}}))
+
+
+@EVERY_DIALECT
+def test_law_3_the_constraint_accepts_what_render_writes(name: str) -> None:
+    dialect = get_dialect(name)
+    turns = [AssistantMessage(tool_calls=(call,)) for call in BOUND_CALLS]
+    turns += [
+        AssistantMessage("Plain text."),
+        AssistantMessage("An answer.", reasoning="Because."),
+        AssistantMessage("Text first.", tool_calls=(BOUND_CALLS[0],)),
+        AssistantMessage(reasoning="Two.", tool_calls=(BOUND_CALLS[0], BOUND_CALLS[1], BOUND_CALLS[-1])),
+    ]
+    carried = 0
+    for turn in turns:
+        for control in ((), dialect.markers.special):
+            try:
+                check_accepted(dialect, turn, BOUND_TOOLS, control=control)
+                if turn.tool_calls and not turn.text:
+                    check_accepted(dialect, turn, BOUND_TOOLS, control=control, tool_choice="required")
+            except UnrepresentableError:
+                continue
+            carried += 1
+    assert carried >= len(turns)
+
+
+@EVERY_DIALECT
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tool_choice": "required"},
+        {"tool_choice": "required", "parallel": False},
+        {"tool_choice": "say", "parallel": False, "reasoning": False},
+        {"tool_choice": "none"},
+        {"tool_choice": ToolChoice("required", ("set", "none"))},
+        {"response_format": ANSWER},
+        {"response_format": ResponseFormat("json_object"), "reasoning": False},
+        {"reasoning": "open"},
+    ],
+    ids=str,
+)
+def test_law_3_what_the_constraint_accepts_scans_and_validates(name: str, options: dict[str, Any]) -> None:
+    dialect = get_dialect(name)
+    for seed in range(12):
+        check_generated(dialect, BOUND_TOOLS, seed, **options)
+
+
+@EVERY_DIALECT
+def test_law_3_what_the_choice_forbids_is_refused(name: str) -> None:
+    dialect = get_dialect(name)
+    one = AssistantMessage(tool_calls=(BOUND_CALLS[0],))
+    two = AssistantMessage(tool_calls=(BOUND_CALLS[0], BOUND_CALLS[0]))
+    wrong = AssistantMessage(tool_calls=(ToolCall("", "set", {"count": 100, "on": True}),))
+    unknown = AssistantMessage(tool_calls=(ToolCall("", "unknown", {}),))
+    refused: list[tuple[AssistantMessage, dict[str, Any]]] = [
+        (one, {"tool_choice": "none"}),
+        (one, {"tool_choice": "say"}),
+        (two, {"parallel": False}),
+        (wrong, {}),
+        (unknown, {}),
+        (AssistantMessage("No call."), {"tool_choice": "required"}),
+        (AssistantMessage("No JSON."), {"response_format": ANSWER}),
+    ]
+    for turn, options in refused:
+        for control in ((), dialect.markers.special):
+            with pytest.raises(AssertionError, match="refused at"):
+                check_accepted(dialect, turn, BOUND_TOOLS, control=control, **options)
 
 
 @EVERY_DIALECT

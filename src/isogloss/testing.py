@@ -36,7 +36,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -49,9 +49,13 @@ from isogloss.events import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    collect,
     merge,
 )
 from isogloss.messages import AssistantMessage, Conversation, Tool, UserMessage
+
+if TYPE_CHECKING:
+    from isogloss.constraints import Constraint
 
 _RULE = "=" * 64
 _CASE = re.compile(r"^={8,}\n(?P<title>[^\n]+)\n={8,}\n", re.MULTILINE)
@@ -290,6 +294,70 @@ def check_reconstruction(dialect: Dialect, message: AssistantMessage, tools: Seq
     assert again.startswith(prompt + output.rstrip("\n")) or (prompt + output).startswith(again), _lines(
         "prompt and output", prompt + output, "rendered again", again
     )
+
+
+def check_accepted(
+    dialect: Dialect, message: AssistantMessage, tools: Sequence[Tool], *, control: Iterable[str] = (), **options: Any
+) -> None:
+    """Law 3, one half: the constraint accepts what render writes, with markers as text or as control tokens."""
+    from isogloss.constraints import accepts
+    from isogloss.tokenizers import byte_level
+
+    prompt, output = rendered_turn(dialect, message, tools)
+    for marker in dialect.markers.kinds.get("turn_end", ()):
+        output = output.rstrip("\n").removesuffix(marker)
+    reasoning = "open" if dialect.starts_in(prompt) == "reasoning" else True
+    constraint = dialect.constraint(tools, reasoning=reasoning, **options)
+    found = accepts(constraint, output, byte_level(control))
+    assert found.is_accepted, f"refused at {found.offset}: {output[: found.offset]!r} | {output[found.offset :]!r}"
+
+
+def check_generated(dialect: Dialect, tools: Sequence[Tool], seed: int, *, most: int = 400, **options: Any) -> None:
+    """Law 3, the other half: a turn that random choices make under the constraint scans without `Malformed`, its calls
+    are of the tools, and their arguments and the answer satisfy their schemas."""
+    import jsonschema_rs
+
+    constraint = dialect.constraint(tools, **options)
+    output, is_whole = random_output(constraint, seed, most)
+    starts_in = "reasoning" if options.get("reasoning") == "open" else "text"
+    events = scan(dialect, [output], tools, starts_in=starts_in, finish="stop" if is_whole else "length")
+    message = collect(events)
+    check_conservation(output, events)
+    if is_whole:
+        assert not message.malformed, f"{message.malformed} in {output!r}"
+    schemas = {tool.name: tool.parameters for tool in tools}
+    for call in message.tool_calls:
+        assert call.name in schemas, f"{call.name!r} is no tool, in {output!r}"
+        jsonschema_rs.validate(schemas[call.name], call.arguments)
+    response_format = options.get("response_format")
+    if is_whole and response_format is not None and not message.tool_calls and not message.refusal:
+        jsonschema_rs.validate(response_format.schema or {"type": "object"}, json.loads(message.text))
+    if is_whole and options.get("tool_choice") == "required":
+        assert message.tool_calls, f"no call in {output!r}"
+
+
+def random_output(constraint: Constraint, seed: int, most: int = 400) -> tuple[str, bool]:
+    """A text made byte by byte under a constraint by random choices, and whether the constraint lets it end there.
+
+    Characters that structure likes are preferred, so that turns come to an end; a turn that may end ends half the time.
+    """
+    from isogloss.tokenizers import byte_level
+
+    chance = random.Random(seed)
+    matcher = constraint.matcher(byte_level())
+    out: list[int] = []
+    while len(out) < most:
+        if matcher.is_complete and (matcher.is_stopped or chance.random() < 0.3):
+            return bytes(out).decode(), True
+        mask = matcher.mask()
+        allowed = [byte for byte in range(256) if mask[byte >> 5] >> (byte & 31) & 1]
+        assert allowed, f"stuck after {bytes(out)!r}"
+        liked = [byte for byte in allowed if byte in b'"}]<>|\n{['] if chance.random() < 0.5 else []
+        plain = [byte for byte in allowed if 32 <= byte < 127]
+        byte = chance.choice(liked or plain or allowed)
+        assert matcher.accept(byte)
+        out.append(byte)
+    return bytes(out).decode(errors="ignore"), False
 
 
 def check_bounded_work(dialect: Dialect, output: str, tools: Sequence[Tool] = (), *, piece: int = 1) -> None:

@@ -32,6 +32,7 @@ from isogloss.notations.json import write as write_json
 from isogloss.prompt import Prompt, PromptWriter
 
 if TYPE_CHECKING:
+    from isogloss.constraints import Constraint, Term
     from isogloss.dialects._scanner import StreamScanner
 
 
@@ -70,6 +71,18 @@ class Dialect(ABC):
     @abstractmethod
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> StreamScanner:
         """A scanner of this dialect. ``control`` are the markers that arrive as control tokens."""
+
+    @abstractmethod
+    def constraint(
+        self,
+        tools: Iterable[Tool] = (),
+        tool_choice: ToolChoice | str = "auto",
+        response_format: ResponseFormat | None = None,
+        *,
+        parallel: bool = True,
+        reasoning: bool | str = True,
+    ) -> Constraint:
+        """The grammar of one assistant turn. ``reasoning``: allowed, not allowed, or already ``"open"``."""
 
     # -- what follows from it
 
@@ -167,6 +180,36 @@ class Dialect(ABC):
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
+
+
+class BlockDialect(Dialect):
+    """A dialect whose turns are reasoning, text and blocks of calls, one after the other: all but harmony."""
+
+    @abstractmethod
+    def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
+        """The rest of a block of calls behind the marker ``call``, to the last of its closing markers. ``parallel``:
+        the block may hold several calls, where the format has such blocks."""
+
+    def constraint(
+        self,
+        tools: Iterable[Tool] = (),
+        tool_choice: ToolChoice | str = "auto",
+        response_format: ResponseFormat | None = None,
+        *,
+        parallel: bool = True,
+        reasoning: bool | str = True,
+    ) -> Constraint:
+        from isogloss.dialects._turn import turn
+
+        return turn(
+            self.markers,
+            self.call_grammar,
+            tuple(tools),
+            ToolChoice.of(tool_choice),
+            response_format,
+            parallel=parallel,
+            reasoning=reasoning,
+        )
 
 
 def catalogue_entry(tool: Tool) -> dict[str, Any]:

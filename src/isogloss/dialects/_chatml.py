@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from isogloss.dialects._base import Dialect, last_user_position, offered, runs
+from isogloss.dialects._base import BlockDialect, last_user_position, offered, runs
 from isogloss.messages import (
     AssistantMessage,
     Conversation,
@@ -18,7 +18,7 @@ TURN = "<|im_start|>"
 TURN_END = "<|im_end|>"
 
 
-class ChatMLDialect(Dialect):
+class ChatMLDialect(BlockDialect):
     """A dialect whose turns are ChatML. ``results_role`` is the role that reports tool results."""
 
     results_role: ClassVar[str]

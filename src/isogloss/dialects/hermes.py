@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from isogloss.constraints.terms import Marker, Term, sequence
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.dialects._tagged_json import TaggedJsonScanner
+from isogloss.dialects._turn import GAP, json_envelope
 from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.notations.json import write as write_json
 from isogloss.prompt import PromptWriter
@@ -67,8 +69,7 @@ class Hermes(ChatMLDialect):
                 writer.text("\n")
             body = write_json({"name": call.name, "arguments": call.arguments})
             writer.marker("<tool_call>")
-            # Readers that look for the closer before they look at strings must not find one inside.
-            writer.text("\n" + body.replace("</tool_call", "\\u003c/tool_call") + "\n")
+            writer.text(f"\n{body}\n")
             writer.marker("</tool_call>")
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
@@ -84,6 +85,9 @@ class Hermes(ChatMLDialect):
         writer.text(f"\n{text}\n")
         writer.marker("</think>")
         writer.text("\n\n")
+
+    def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
+        return sequence(GAP, json_envelope(tools), GAP, Marker("</tool_call>"))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> StreamScanner:
         return HermesScanner(tools, starts_in, control)

@@ -156,7 +156,12 @@ encoded (``xn--``) are well-formed and the whole is at most 253 characters; all 
 KNOWN = frozenset(_ALTERNATIVES) | GUARDED
 
 
-@functools.lru_cache(maxsize=None)
+def format_patterns(name: str) -> tuple[str, ...]:
+    """Patterns of which one suffices for a string of the format, for grammars of raw text; none where none does."""
+    return tuple(patterns[0] for patterns in _ALTERNATIVES.get(name, ()) if len(patterns) == 1)
+
+
+@functools.cache
 def format_terminal(name: str) -> str | None:
     """A Lark expression for the JSON strings of a format, None where only a guard can tell."""
     alternatives = _ALTERNATIVES.get(name)

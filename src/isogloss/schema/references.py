@@ -38,6 +38,37 @@ class References:
         return _follow(resource, fragment[1:]) if fragment else resource
 
 
+def standalone(schema: Any, root: Any) -> Any:
+    """A schema of the document ``root`` as a document of its own: its references point into its ``$defs``."""
+    if not _refers(schema):
+        return schema
+    if schema is root:
+        return schema
+    return {**_redirected(schema), "$defs": {_DOCUMENT: _redirected(root)}}
+
+
+_DOCUMENT = "document"
+
+
+def _refers(schema: Any) -> bool:
+    if isinstance(schema, dict):
+        return any(key in ("$ref", "$dynamicRef", "$recursiveRef") or _refers(value) for key, value in schema.items())
+    return isinstance(schema, list) and any(map(_refers, schema))
+
+
+def _redirected(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_redirected(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: f"#/$defs/{_DOCUMENT}{value[1:]}"
+        if key == "$ref" and isinstance(value, str) and (value == "#" or value.startswith("#/"))
+        else _redirected(value)
+        for key, value in node.items()
+    }
+
+
 def _follow(node: Any, pointer: str) -> Any:
     tokens = unquote(pointer).split("/")
     for position, token in enumerate(tokens):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from isogloss.schema.references import MISSING, References
+from isogloss.schema.references import MISSING, References, standalone
 from isogloss.schema.values import common, type_of, unique
 
 JSON_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -115,6 +115,10 @@ class SchemaView:
     def view_of(self, schema: object) -> SchemaView:
         """The view of another schema in the same document."""
         return self._document.view(schema)
+
+    def standalone(self) -> Any:
+        """The schema as a document of its own, for a grammar or a validator that sees nothing of its root."""
+        return standalone(self.schema, self._document.references.root)
 
     def annotation(self, keyword: str) -> Any:
         """The value of ``description``, ``title``, ``default`` and the like: the nearest one, or ``None``."""

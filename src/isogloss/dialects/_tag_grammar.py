@@ -1,0 +1,68 @@
+"""The grammar of tagged parameters: in the schema's order, optional ones left out or not, further ones at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from isogloss.constraints.raw_value import raw_value
+from isogloss.constraints.terms import Choice, Literal, Marker, Regex, Repeat, Term, optional, sequence
+from isogloss.errors import UnrepresentableError
+from isogloss.messages import Tool
+from isogloss.schema.view import SchemaView
+
+ANY_KEY = r"[A-Za-z_][A-Za-z0-9_.\-]{0,63}"
+"""Names of parameters that the schema does not list."""
+
+Tag = Literal | Marker
+
+Opener = Callable[[Term, SchemaView | None], Term]
+"""The opening tag of a parameter: of its key, and the view of its value (``None``: anything)."""
+
+
+def calls(tools: Sequence[Tool], call: Callable[[Tool], Term]) -> Term:
+    """A call of one of the tools."""
+    return Choice(tuple(map(call, tools)))
+
+
+def parameters(
+    schema: Any,
+    opener: Opener,
+    closer: Tag,
+    excluding: Sequence[Tag] = (),
+    *,
+    spell: Callable[[str], str] = str,
+    after: Term | None = None,
+) -> Term:
+    """All parameters of a call under the tool's ``schema``, ``after`` behind each of them.
+
+    String values hold neither ``closer`` nor ``excluding``. ``spell`` writes a key in its tag and raises
+    `UnrepresentableError` for one that the format cannot carry; so does this function when such a key is required.
+    """
+    view = SchemaView(schema)
+    barred = tuple(excluding)
+
+    def parameter(key: Term, value: SchemaView | None) -> Term:
+        parts = (opener(key, value), raw_value(value, closer, *barred))
+        return sequence(*parts) if after is None else sequence(*parts, after)
+
+    return sequence(*_listed(view, parameter, spell), *_further(view, parameter))
+
+
+def _listed(view: SchemaView, parameter: Opener, spell: Callable[[str], str]) -> Iterator[Term]:
+    for key, value in view.properties.items():
+        is_required = key in view.required
+        try:
+            term = parameter(Literal(spell(key)), value)
+        except UnrepresentableError:
+            if is_required:
+                raise
+            continue
+        yield term if is_required else optional(term)
+
+
+def _further(view: SchemaView, parameter: Opener) -> Iterator[Term]:
+    """Keys that the schema does not list, where it is open to any or says what they hold."""
+    says_so = any(part.get("additionalProperties") not in (None, False) for part in view.parts)
+    if not view.is_closed and (says_so or not view.properties):
+        yield Repeat(parameter(Regex(ANY_KEY, excluding=tuple(view.properties)), view.additional))

@@ -1,0 +1,131 @@
+"""The grammar of one assistant turn, for dialects whose turns are text, reasoning and blocks of calls.
+
+    turn      = [ reasoning ] body
+    body      = { text block } text            auto; at most one block and one call without parallel calls
+              | block { block }                required, a named tool
+              | text                           none, or no tools
+              | answer | refusal | block ...   a response format, with or without tools
+    reasoning = think text think_close         "open": the prompt has written think already
+
+A dialect adds what a block is from its marker ``call`` on (`CallGrammar`). Free text holds no marker that would make it
+anything else: no call outside a block, no result, no end of the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from isogloss.constraints.constraint import Constraint
+from isogloss.constraints.terms import (
+    Choice,
+    FreeText,
+    JsonValue,
+    Literal,
+    Marker,
+    Regex,
+    Repeat,
+    Term,
+    optional,
+    sequence,
+)
+from isogloss.dialects._markers import Markers
+from isogloss.messages import ResponseFormat, Tool, ToolChoice
+from isogloss.notations.json import write as write_json
+
+CallGrammar = Callable[[Sequence[Tool], bool], Term]
+"""The tools that may be called and whether several may be: the rest of a block behind the marker ``call``."""
+
+GAP = Regex(r"[ \n]{0,2}")
+"""White space that families write around tags, bounded."""
+
+
+def turn(
+    markers: Markers,
+    calls: CallGrammar,
+    tools: Sequence[Tool],
+    choice: ToolChoice,
+    response_format: ResponseFormat | None,
+    *,
+    parallel: bool,
+    reasoning: bool | str,
+    gap: Term = GAP,
+) -> Constraint:
+    """The constraint of a turn. ``gap`` may stand between tags; formats framed by control tokens have none."""
+    allowed = choice.allowed(tools)
+    parts: list[Term] = []
+    if reasoning and "think" in markers.kinds:
+        parts.append(_reasoning(markers, is_open=reasoning == "open"))
+        parts.append(gap)
+    parts.append(_body(markers, calls, allowed, choice, response_format, parallel, gap))
+    return Constraint(sequence(*parts))
+
+
+def _reasoning(markers: Markers, *, is_open: bool) -> Term:
+    close = Marker(markers["think_close"])
+    rest = FreeText(until=(close,), excluding=_foreign(markers, "turn_end"))
+    return rest if is_open else optional(sequence(Marker(markers["think"]), rest))
+
+
+def _body(
+    markers: Markers,
+    calls: CallGrammar,
+    tools: Sequence[Tool],
+    choice: ToolChoice,
+    response_format: ResponseFormat | None,
+    parallel: bool,
+    gap: Term,
+) -> Term:
+    call = Marker(markers["call"])
+    blocks: Term | None = None
+    if tools:
+        block = sequence(call, calls(tools, parallel))
+        blocks = sequence(block, Repeat(sequence(gap, block)), gap) if parallel else sequence(block, gap)
+    if choice.mode == "required" and blocks is not None:
+        return blocks
+    if response_format is not None and response_format.kind != "text":
+        answers = [answer(response_format), refusal(markers)]
+        return Choice((*answers, blocks) if blocks is not None else tuple(answers))
+    inside = _foreign(markers, "turn_end", "result", "result_close", "call_close")
+    silent = FreeText(excluding=(*inside, *_foreign(markers, "call")))
+    if blocks is None:
+        return silent
+    spoken = sequence(FreeText(until=(call,), excluding=inside), calls(tools, parallel))
+    return sequence(Repeat(spoken), silent) if parallel else sequence(optional(spoken), silent)
+
+
+def answer(response_format: ResponseFormat) -> Term:
+    """The answer that a response format asks for."""
+    if response_format.kind == "json_object" or response_format.schema is None:
+        return JsonValue({"type": "object"})
+    return JsonValue(response_format.schema)
+
+
+def refusal(markers: Markers) -> Term:
+    """The way out of a response format."""
+    close = Marker(markers["refusal_close"])
+    return sequence(Marker(markers["refusal"]), FreeText(until=(close,), excluding=_foreign(markers, "turn_end")))
+
+
+def _foreign(markers: Markers, *kinds: str) -> tuple[Marker, ...]:
+    """Markers that free text must not spell."""
+    return tuple(Marker(spelled) for kind in kinds for spelled in markers.kinds.get(kind, ()))
+
+
+def json_envelope(tools: Sequence[Tool], name: str = "name", arguments: str = "arguments") -> Term:
+    """A call to one of the tools as a JSON object, compact or with a blank behind colons and commas."""
+    blank = optional(Literal(" "))
+    return Choice(
+        tuple(
+            sequence(
+                Literal(f"{{{write_json(name)}:"),
+                blank,
+                Literal(f"{write_json(tool.name)},"),
+                blank,
+                Literal(f"{write_json(arguments)}:"),
+                blank,
+                JsonValue(tool.parameters),
+                Literal("}"),
+            )
+            for tool in tools
+        )
+    )

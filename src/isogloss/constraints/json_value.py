@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from isogloss.errors import UnsatisfiableSchemaError
-
-WHITE_SPACE = r"[ ]|\n[ ]{0,32}"
-"""What may stand between two tokens of JSON, besides nothing: a blank, or a new line and its indentation. A model that
-is free to write more can write nothing else for ever."""
+if TYPE_CHECKING:
+    from isogloss.schema.json_grammar import JsonGrammar
+    from isogloss.schema.lowering import Lowered
 
 
-def json_expression(schema: Mapping[str, Any] | bool) -> str:
-    """A Lark expression for the values of ``schema``. Raises `UnsatisfiableSchemaError` for the schema ``false``."""
-    if schema is False:
-        raise UnsatisfiableSchemaError("Expected a schema that some value satisfies, got `false`")
-    members = {} if schema is True else dict(schema)
-    members["x-guidance"] = {"whitespace_pattern": WHITE_SPACE}
-    return f"%json {msgspec.json.encode(members).decode()}"
+def json_grammar(schema: Mapping[str, Any] | bool, prefix: str) -> JsonGrammar:
+    """The values of ``schema`` as rules whose names start with ``prefix``. Raises `SchemaError`."""
+    return _lowered(msgspec.json.encode(schema)).grammar(prefix)
+
+
+@lru_cache(maxsize=128)
+def _lowered(schema: bytes) -> Lowered:
+    from isogloss.schema.lowering import lower
+
+    return lower(msgspec.json.decode(schema))

@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from isogloss.constraints.json_value import json_expression
+import msgspec
+
+from isogloss.constraints.json_value import json_grammar
 from isogloss.constraints.terms import (
     Choice,
     FreeText,
@@ -51,6 +54,9 @@ class _Writer:
         self._special = special_tokens
         self._names: dict[str, str] = {}  # what follows a rule's name -> its name
         self._rules: dict[str, str] = {}  # the named ones
+        self._json_starts: dict[bytes, str] = {}  # by schema
+        self._json_rules: list[str] = []
+        self._json_shared: dict[str, str] = {}
         self._referenced: set[str] = set()
 
     def grammar(self, term: Term) -> str:
@@ -61,6 +67,8 @@ class _Writer:
         lines = [HEADER, f"start: {start}"]
         lines += [f"rule_{name}: {body}" for name, body in self._rules.items()]
         lines += [f"{name}{body}" for body, name in self._names.items()]
+        lines += self._json_rules
+        lines += [f"{name}: {body}" for name, body in self._json_shared.items()]
         return "\n".join(lines) + "\n"
 
     def _expression(self, term: Term) -> str:
@@ -75,7 +83,7 @@ class _Writer:
             case FreeText():
                 return self._free_text(term)
             case JsonValue(schema):
-                return self._named("json", f": {json_expression(schema)}")
+                return self._json(schema)
             case Sequence(terms):
                 return " ".join([self._expression(part) for part in terms]) or '""'
             case Choice(terms):
@@ -97,6 +105,15 @@ class _Writer:
         if self._rules.setdefault(name, body) != body:
             raise GrammarError(f"Expected one rule named `{name}`, got two that differ")
         return f"rule_{name}"
+
+    def _json(self, schema: Mapping[str, Any] | bool) -> str:
+        key = msgspec.json.encode(schema)
+        if key not in self._json_starts:
+            grammar = json_grammar(schema, f"json_{len(self._json_starts)}_")
+            self._json_starts[key] = grammar.start
+            self._json_rules += grammar.rules.splitlines()
+            self._json_shared.update(grammar.shared)
+        return self._json_starts[key]
 
     def _free_text(self, term: FreeText) -> str:
         text = _lexeme(ANY_TEXT if term.pattern is None else term.pattern, term.max_length)

@@ -101,7 +101,13 @@ class Matcher:
 
     def validate(self, tokens: Sequence[int]) -> int:
         """How many tokens `accept_all` would accept, without going on: for drafts that are yet to be verified."""
-        return self.copy().accept_all(tokens)
+        runs = self._runs(tokens)
+        if len(runs) > 1:
+            return self.copy().accept_all(tokens)
+        run, _ = runs[0]
+        count = 0 if self.is_stopped else self._engine.validate_tokens(run)
+        self._check()
+        return count
 
     def rollback(self, count: int) -> None:
         """Go back by ``count`` tokens. Raises `ValueError` when that many have not been accepted."""

@@ -6,7 +6,8 @@
 
 With an engine that takes grammars the turn streams as it is made. With one that does not, whatever the request binds
 (strict tools, a tool choice, an answer's format) is verified on the whole turn, and the model is asked again, told what
-was wrong, a stated number of times; `OutputError` is raised when none of its turns holds.
+was wrong, a stated number of times; `OutputError` is raised when none of its turns holds. So is a custom tool's text
+that has a grammar of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from isogloss.constraints import compile_check
 from isogloss.dialects._base import Dialect
 from isogloss.engines import Engine, GenerationRequest, ModelInfo, Sampling, TokenLogprob, Usage
 from isogloss.errors import ConversationError, EngineUnavailableError, OutputError
@@ -38,15 +40,17 @@ class Update(NamedTuple):
 class Chat:
     """An engine and the dialect that its model speaks.
 
-    ``attempts`` is how often an engine that takes no grammar is asked for a turn that holds what the request binds.
+    ``attempts`` is how often a model that no grammar binds is asked for a turn that holds what the request asks.
+    ``may_refuse`` says whether the model may refuse where an answer's format is asked for: small models do so at random.
     """
 
-    def __init__(self, engine: Engine, dialect: Dialect, *, attempts: int = 3) -> None:
+    def __init__(self, engine: Engine, dialect: Dialect, *, attempts: int = 3, may_refuse: bool = True) -> None:
         if attempts < 1:
             raise ValueError(f"Expected `int` >= 1 for attempts, got {attempts}")
         self.engine = engine
         self.dialect = dialect
         self.attempts = attempts
+        self.may_refuse = may_refuse
         self._model: ModelInfo | None = None
         self._starting = asyncio.Lock()
         self._is_started = False
@@ -79,6 +83,9 @@ class Chat:
 
     def stream(self, conversation: Conversation, sampling: Sampling = Sampling()) -> Turn:  # noqa: B008 - a value
         """The model's next turn. Nothing happens until it is iterated."""
+        if not self.may_refuse and conversation.response_format is not None:
+            form = msgspec.structs.replace(conversation.response_format, may_refuse=False)
+            conversation = msgspec.structs.replace(conversation, response_format=form)
         return Turn(self, conversation, sampling)
 
     def forget_model(self) -> None:
@@ -128,7 +135,8 @@ class Turn:
         try:
             await self._chat.start()
             verification = Verification(self.conversation)
-            if self._chat.engine.takes_grammar or not verification.binds:
+            is_bound = self._chat.engine.takes_grammar and not verification.is_beyond_grammars
+            if is_bound or not verification.binds:
                 generated = self._verified_as_it_streams(verification)
             else:
                 generated = self._verified_as_a_whole(verification)
@@ -240,7 +248,11 @@ class Turn:
             reasoning="open" if starts_in == "reasoning" else not effort_is_none,
         )
         tokenizer = self._chat.engine.tokenizer
-        return constraint.lark if tokenizer is None else constraint.lark_for(tokenizer)
+        if tokenizer is None:
+            return constraint.lark
+        lark = constraint.lark_for(tokenizer)
+        compile_check(lark, tokenizer)
+        return lark
 
 
 def _asked_again(conversation: Conversation, output: str, fault: str) -> Conversation:

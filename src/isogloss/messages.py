@@ -154,13 +154,17 @@ _MODES = {"auto": ToolChoice("auto"), "none": ToolChoice("none"), "required": To
 
 
 class ResponseFormat(msgspec.Struct, frozen=True):
-    """What the answer must be: any text, any JSON object, or JSON that satisfies ``schema``."""
+    """What the answer must be: any text, any JSON object, or JSON that satisfies ``schema``.
+
+    ``may_refuse``: the model is told how to refuse, and may.
+    """
 
     kind: Literal["text", "json_object", "json_schema"] = "text"
     schema: dict[str, Any] | None = None
     name: str = "response"
     description: str = ""
     strict: bool = True
+    may_refuse: bool = True
 
     @classmethod
     def json_schema(

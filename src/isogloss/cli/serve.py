@@ -30,6 +30,9 @@ def command(
         str | None, typer.Option(metavar=_KEY, help="Environment variable with the key that clients must send.")
     ] = None,
     alias: Annotated[list[str] | None, typer.Option(help="A further name of the model; may be repeated.")] = None,
+    refusals: Annotated[
+        bool, typer.Option("--refusals", help="Let the model refuse where a response format is asked for.")
+    ] = False,
     max_body_mib: Annotated[int, typer.Option(min=1, help="Largest request that is read.")] = 32,
     log_level: Annotated[str, typer.Option(help="critical, error, warning, info or debug.")] = "warning",
 ) -> None:
@@ -55,6 +58,7 @@ def command(
             port=port,
             api_key=api_key,
             aliases=alias or (),
+            refusals=refusals,
             max_body_bytes=max_body_mib * 1024 * 1024,
             log_level=log_level,
         )

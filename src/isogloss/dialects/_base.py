@@ -234,7 +234,8 @@ def format_prompt(response_format: ResponseFormat) -> str:
         if response_format.description:
             lines.append(response_format.description)
         lines += ["", write_json(response_format.schema)]
-    lines += ["", "If you must refuse, write <refusal>why</refusal> instead."]
+    if response_format.may_refuse:
+        lines += ["", "If you must refuse, write <refusal>why</refusal> instead."]
     return "\n".join(lines)
 
 

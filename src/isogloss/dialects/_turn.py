@@ -28,6 +28,7 @@ from isogloss.constraints.terms import (
     optional,
     sequence,
 )
+from isogloss.constraints.terms import choice as choice_of
 from isogloss.dialects._markers import Markers
 from isogloss.messages import ResponseFormat, Tool, ToolChoice
 from isogloss.notations.json import write as write_json
@@ -83,8 +84,12 @@ def _body(
     if choice.mode == "required" and blocks is not None:
         return blocks
     if response_format is not None and response_format.kind != "text":
-        answers = [answer(response_format), refusal(markers)]
-        return Choice((*answers, blocks) if blocks is not None else tuple(answers))
+        ways = [answer(response_format)]
+        if response_format.may_refuse:
+            ways.append(refusal(markers))
+        if blocks is not None:
+            ways.append(blocks)
+        return choice_of(*ways)
     inside = _foreign(markers, "turn_end", "result", "result_close", "call_close")
     silent = FreeText(excluding=(*inside, *_foreign(markers, "call")))
     if blocks is None:

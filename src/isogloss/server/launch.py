@@ -33,6 +33,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 8080
     api_key: str | None = None
     aliases: Sequence[str] = ()
+    refusals: bool = False
+    """Whether the model may refuse where an answer's format is asked for."""
     max_body_bytes: int = 32 * 1024 * 1024
     log_level: str = "warning"
 
@@ -54,7 +56,7 @@ async def _serve(options: ServeOptions, listener: socket.socket) -> None:
         model = await engine.model()
         dialect = get_dialect(options.dialect) if options.dialect is not None else dialect_of(model)
         app = create_app(
-            Chat(engine, dialect),
+            Chat(engine, dialect, may_refuse=options.refusals),
             aliases=options.aliases,
             api_key=options.api_key,
             max_body_bytes=options.max_body_bytes,

@@ -94,12 +94,11 @@ def test_a_chat_endpoint_gets_plain_messages() -> None:
 
 
 def test_a_turn_that_starts_in_reasoning() -> None:
-    chat = Chat(ScriptedEngine("Hm.</think>Yes.", takes_grammar=False), get_dialect("qwen3"))
-    conversation = said(reasoning_effort="high")
-    message = run(chat.stream(conversation).message())
-    opened = chat.dialect.starts_in(chat.dialect.render(conversation).text) == "reasoning"
-    assert message.text == ("Yes." if opened else message.text)
-    assert opened == (message.reasoning == "Hm.")
+    chat = Chat(ScriptedEngine("Hm.</think>Yes.", takes_grammar=False), get_dialect("glm"))
+    message = run(chat.stream(said()).message())
+    assert (message.reasoning, message.text) == ("Hm.", "Yes.")
+    message = run(chat.stream(said(reasoning_effort="none")).message())
+    assert message.text.startswith("Hm.")
 
 
 def test_usage_is_the_engines_own() -> None:
@@ -263,6 +262,13 @@ def test_a_refusal_or_a_right_answer_is_taken_at_once(answer: str) -> None:
     assert len(engine_of(chat).requests) == 1
 
 
+def test_a_refusal_where_none_may_be_is_asked_for_again() -> None:
+    engine = ScriptedEngine(["<refusal>No.</refusal>", '{"age": 5}'], takes_grammar=False)
+    chat = Chat(engine, get_dialect("hermes"), may_refuse=False)
+    assert run(chat.stream(said(response_format=PERSON)).message()).text == '{"age": 5}'
+    assert "it is a refusal" in engine.requests[1].prompt
+
+
 def test_an_answer_cut_by_the_limit_says_so_itself() -> None:
     chat = chat_of(Script('{"age":', finish="length"))
     message = run(chat.stream(said(response_format=PERSON)).message())
@@ -363,12 +369,11 @@ def test_nothing_to_bind_needs_no_grammar() -> None:
 
 
 def test_reasoning_that_the_prompt_opened_is_closed_before_the_answer() -> None:
-    chat = bound('Hm.\n</think>\n\n{"age": 5}', dialect="qwen3")
-    conversation = said(response_format=PERSON, reasoning_effort="high")
-    if chat.dialect.starts_in(chat.dialect.render(conversation).text) != "reasoning":
-        pytest.skip("this dialect's prompt opens no reasoning")
-    message = run(chat.stream(conversation).message())
+    conversation = said(response_format=PERSON)
+    message = run(bound('Hm.</think>{"age": 5}', dialect="glm").stream(conversation).message())
     assert (message.reasoning, message.text) == ("Hm.", '{"age": 5}')
+    with pytest.raises(EngineError, match="grammar"):
+        run(bound('{"age": 5}', dialect="glm").stream(conversation).message())
 
 
 def test_an_engine_that_drops_the_grammar_is_found_out() -> None:

@@ -41,7 +41,7 @@ class Chat:
     """An engine and the dialect that its model speaks.
 
     ``attempts`` is how often a model that no grammar binds is asked for a turn that holds what the request asks.
-    ``may_refuse`` says whether the model may refuse where an answer's format is asked for: small models do so at random.
+    ``may_refuse``: whether the model may refuse where an answer's format is asked for; small models do so at random.
     """
 
     def __init__(self, engine: Engine, dialect: Dialect, *, attempts: int = 3, may_refuse: bool = True) -> None:

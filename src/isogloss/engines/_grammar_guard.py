@@ -7,12 +7,10 @@ compiled in process before it is sent, and every token that comes back is checke
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from llguidance import LLMatcher
-
-from isogloss.errors import EngineError, GrammarError
+from isogloss.constraints.compilation import COMPILED_GRAMMARS
+from isogloss.errors import EngineError
 
 if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
@@ -30,10 +28,9 @@ class GrammarGuard:
     """One generation's way through a grammar. Raises `GrammarError` when it does not compile."""
 
     def __init__(self, grammar: str, tokenizer: Tokenizer) -> None:
-        vocabulary = tokenizer.llguidance()
-        self._matcher = _compile(grammar, vocabulary).deep_copy()
+        self._matcher = COMPILED_GRAMMARS.get(grammar, tokenizer).deep_copy()
         self._tokenizer = tokenizer
-        self._end_tokens = frozenset(vocabulary.eos_tokens)
+        self._end_tokens = frozenset(tokenizer.llguidance().eos_tokens)
         self._special = {token: text for text, token in tokenizer.special_tokens.items()}
 
     @property
@@ -65,11 +62,3 @@ class GrammarGuard:
 
     def _broken(self, text: str) -> EngineError:
         return EngineError(f"The engine broke the grammar that it was given: it wrote {text!r}, not allowed there")
-
-
-@lru_cache(maxsize=64)
-def _compile(grammar: str, vocabulary: Any) -> LLMatcher:
-    matcher = LLMatcher(vocabulary, grammar, log_level=0)
-    if matcher.is_error():
-        raise GrammarError(f"The grammar does not compile: {matcher.get_error()}")
-    return matcher

@@ -32,7 +32,7 @@ ARROWS: dict[str, set[str]] = {
     "chat_template": VALUES,
     "engines": VALUES | {"tokenizers", "constraints", "stop_strings"},
     "demo_model": VALUES,
-    "verification": VALUES | {"schema", "constraints"},
+    "verification": VALUES | {"json_fields", "schema", "constraints", "tokenizers"},
     "chat": VALUES
     | {
         "dialects",
@@ -61,7 +61,20 @@ ARROWS: dict[str, set[str]] = {
         "constraints",
     },
     "cli": VALUES
-    | {"chat", "engines", "dialects", "schema", "constraints", "tokenizers", "server", "demo_model", "notations"},
+    | {
+        "chat",
+        "engines",
+        "dialects",
+        "schema",
+        "constraints",
+        "tokenizers",
+        "server",
+        "demo",
+        "demo_model",
+        "notations",
+    },
+    "demo": VALUES | {"demo_model"},
+    "__main__": {"cli"},
     "__init__": VALUES | {"dialects", "schema", "tokenizers", "constraints"},
 }
 

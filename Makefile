@@ -25,7 +25,8 @@ demo: $(VENV)/demo.installed  ## serve a small model and ask it three things wit
 	$(BIN)/isogloss demo
 
 test: $(VENV)/test.installed lint types  ## lint, types and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m isogloss.demo_model
+	$(BIN)/python -m pytest --numprocesses 2
 
 lint: $(VENV)/test.installed  ## ruff
 	$(BIN)/ruff check .

@@ -12,7 +12,8 @@ from isogloss.dialects import Dialect, dialect_names, get_dialect
 from isogloss.errors import UnrepresentableError
 from isogloss.messages import Tool, ToolCall
 
-TOOL = Tool("write_file", "", {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}})
+STRING = {"type": "string"}
+TOOL = Tool("write_file", "", {"type": "object", "properties": {"path": STRING, "content": STRING}})
 CODE = 'def f(x):\n    return "<b>" + x & 3  # é\n'
 SIZES = (20_000, 200_000, 2_000_000)
 

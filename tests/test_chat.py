@@ -198,6 +198,8 @@ def test_a_prompt_over_the_context_is_refused() -> None:
         run(chat.stream(said("word " * 100)).message())
     assert caught.value.code == "context_length_exceeded"
     assert "maximum context length is 50 tokens" in caught.value.message
+    with pytest.raises(ConversationError, match="resulted in at least 97"):
+        run(chat.stream(said("word " * 10_000_000)).message())
     assert engine_of(chat).requests == []
 
 

@@ -29,6 +29,9 @@ from isogloss.stop_strings import StopStrings
 from isogloss.token_spans import TokenSpans
 from isogloss.verification import Verification
 
+LONGEST_TOKEN = 512
+"""Characters. No vocabulary has longer ones, so that a text far too long is refused before it is cut into tokens."""
+
 
 class Update(NamedTuple):
     """An event, and the log probabilities of its visible text where they were asked for."""
@@ -202,33 +205,25 @@ class Turn:
     async def _request(self, conversation: Conversation) -> tuple[GenerationRequest, str]:
         """What the engine is asked, and what its output starts in. Made in a thread: a long prompt takes its time."""
         limit = (await self._chat.model()).context_length
-        request, starts_in = await asyncio.to_thread(self._prepare, conversation)
-        ids = request.prompt_ids
-        if ids is not None and limit is not None and len(ids) >= limit:
-            raise ConversationError(
-                f"This model's maximum context length is {limit} tokens. However, your messages resulted in "
-                f"{len(ids)} tokens. Please reduce the length of the messages.",
-                pointer="/messages",
-                code="context_length_exceeded",
-            )
-        return request, starts_in
+        return await asyncio.to_thread(self._prepare, conversation, limit)
 
-    def _prepare(self, conversation: Conversation) -> tuple[GenerationRequest, str]:
+    def _prepare(self, conversation: Conversation, limit: int | None) -> tuple[GenerationRequest, str]:
         engine, dialect = self._chat.engine, self._chat.dialect
         if engine.takes_messages:
             messages = tuple(_plain(dialect.inband(conversation)))
             stop = dialect.markers.stop
             return GenerationRequest(messages=messages, sampling=self._sampling(stop)), "text"
         prompt = dialect.render(conversation)
-        starts_in = dialect.starts_in(prompt.text)
+        text = prompt.text
+        starts_in = dialect.starts_in(text)
         grammar = self._grammar(conversation, starts_in) if engine.takes_grammar else None
-        request = GenerationRequest(
-            prompt=prompt.text,
-            prompt_ids=None if engine.tokenizer is None else tuple(prompt.tokens(engine.tokenizer)),
-            grammar=grammar,
-            sampling=self._sampling(dialect.markers.stop if grammar is None else ()),
-        )
-        return request, starts_in
+        ids = None
+        if engine.tokenizer is not None:
+            _check_length(len(text) // LONGEST_TOKEN, limit, "at least ")
+            ids = tuple(prompt.tokens(engine.tokenizer))
+            _check_length(len(ids), limit)
+        stop = dialect.markers.stop if grammar is None else ()
+        return GenerationRequest(prompt=text, prompt_ids=ids, grammar=grammar, sampling=self._sampling(stop)), starts_in
 
     def _sampling(self, stop: tuple[str, ...]) -> Sampling:
         """The engine stops where the dialect's turn ends. The caller's stop strings are matched in visible text."""
@@ -253,6 +248,17 @@ class Turn:
         lark = constraint.lark_for(tokenizer)
         compile_check(lark, tokenizer)
         return lark
+
+
+def _check_length(count: int, limit: int | None, bound: str = "") -> None:
+    """Raise `ConversationError` when the context has no place for a prompt of ``count`` tokens and one more."""
+    if limit is not None and count >= limit:
+        raise ConversationError(
+            f"This model's maximum context length is {limit} tokens. However, your messages resulted in "
+            f"{bound}{count} tokens. Please reduce the length of the messages.",
+            pointer="/messages",
+            code="context_length_exceeded",
+        )
 
 
 def _asked_again(conversation: Conversation, output: str, fault: str) -> Conversation:

@@ -360,11 +360,27 @@ def test_sentencepiece_gguf_puts_a_blank_before_a_text(tmp_path: Path) -> None:
     assert tokenizer.encode("") == []
 
 
+def test_gguf_with_merges_over_characters(tmp_path: Path) -> None:
+    tokens = ["<eos>", "<0xC3>", "<0xA9>", "a", "b", "\u2581", "\u2581a", "ab", "\n", "\n\n", "</s>"]
+    path = write_gguf(
+        tmp_path / "model.gguf",
+        model="gemma4",
+        tokens=tokens,
+        token_type=[3, 6, 6, 1, 1, 1, 1, 1, 1, 1, 4],
+        merges=["\u2581 a", "a b"],
+        eos_token_id=0,
+    )
+    tokenizer = tokenizers.from_gguf(path)
+    assert pieces(tokenizer, "ab ab\n\n\u00e9") == [b"ab", b" a", b"b", b"\n\n", b"\xc3", b"\xa9"]
+    assert tokenizer.end_tokens == {0}  # to this vocabulary `</s>` is a tag like any other
+    assert dict(tokenizer.special_tokens) == {"<eos>": 0, "</s>": 10}
+
+
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
         ({}, "KeyError 'tokenizer.ggml.tokens'"),
-        ({"tokens": ["a"], "model": "bert"}, "got `bert`"),
+        ({"tokens": ["a"], "model": "bert"}, "`gemma4` or `llama`, got `bert`"),
         ({"tokens": ["a"], "model": "gpt2", "pre": "unheard-of", "merges": ["a b"]}, "by `unheard-of`.*`smollm`"),
         ({"tokens": ["a"], "model": "llama"}, "KeyError 'tokenizer.ggml.scores'"),
         ({"tokens": ["a"], "token_type": [1, 1], "model": "gpt2"}, "holds no whole vocabulary"),

@@ -1,8 +1,9 @@
-"""A vocabulary from a GGUF file: byte-pair encodings with merges (``gpt2``) and SentencePiece's (``llama``)."""
+"""A vocabulary from a GGUF file: byte-pair encodings over bytes (``gpt2``), over characters with merges (``gemma4``)
+or with scores (``llama``)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -58,20 +59,26 @@ def _vocabulary(metadata: Mapping[str, Any], name: str) -> Vocabulary:
         for token, (text, kind) in enumerate(zip(tokens, kinds, strict=True))
         if kind in (UNKNOWN, CONTROL) or token in ends or (kind == USER_DEFINED and is_marker(text))
     }
-    end_tokens = {*end_tokens_by_name(special_tokens), *(token for token in special_tokens.values() if token in ends)}
+    declared = {text: token for text, token in special_tokens.items() if kinds[token] != USER_DEFINED}
+    end_tokens = {*end_tokens_by_name(declared), *(token for token in special_tokens.values() if token in ends)}
     model = metadata["tokenizer.ggml.model"]
+    prefix = ""
     if model == "gpt2":
-        definition, prefix = _byte_level(metadata, tokens), ""
+        definition = _byte_level(metadata, tokens)
+    elif model == "gemma4":
+        definition = _sentencepiece(tokens, metadata["tokenizer.ggml.merges"])
+        definition["pre_tokenizer"] = _cut_by("[^\\n]+|\\n+")
     elif model == "llama":
-        definition = _sentencepiece(metadata, tokens, kinds, special_tokens)
+        definition = _sentencepiece(tokens, _merges_by_score(metadata, tokens, kinds, special_tokens))
         prefix = " " if metadata.get("tokenizer.ggml.add_space_prefix", True) else ""
     else:
-        raise TokenizerError(f"Expected a vocabulary of the kind `gpt2` or `llama`, got `{model}`: not supported")
+        raise TokenizerError(f"Expected a vocabulary of the kind `gpt2`, `gemma4` or `llama`, got `{model}`")
     definition["added_tokens"] = [
         {"id": token, "content": tokens[token], "special": False, "normalized": False}
         | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
         for token, kind in enumerate(kinds)
-        if kind == USER_DEFINED and tokens[token] not in special_tokens
+        if (kind == USER_DEFINED and tokens[token] not in special_tokens)
+        or (model == "gemma4" and tokens[token].strip("\n") == "")  # no merges make them
     ]
     return define_vocabulary(
         str(metadata.get("general.name") or name),
@@ -91,10 +98,7 @@ def _byte_level(metadata: Mapping[str, Any], tokens: list[str]) -> dict[str, Any
     except KeyError:
         known = ", ".join(f"`{known}`" for known in sorted(PRE_TOKENIZERS))
         raise TokenizerError(f"The vocabulary cuts words by `{name}`, which is not known; known are {known}") from None
-    cuts: list[dict[str, Any]] = [
-        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-        for pattern in pre_tokenizer.patterns
-    ]
+    cuts = map(_cut_by, pre_tokenizer.patterns)
     bytes_to_characters = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     return {
         "normalizer": None,
@@ -109,9 +113,11 @@ def _byte_level(metadata: Mapping[str, Any], tokens: list[str]) -> dict[str, Any
     }
 
 
-def _sentencepiece(
-    metadata: Mapping[str, Any], tokens: list[str], kinds: list[int], special_tokens: Mapping[str, int]
-) -> dict[str, Any]:
+def _cut_by(pattern: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+def _sentencepiece(tokens: list[str], merges: Iterable[str | tuple[str, str]]) -> dict[str, Any]:
     return {
         "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": BLANK_MARK},
         "pre_tokenizer": None,
@@ -126,19 +132,20 @@ def _sentencepiece(
         "model": {
             "type": "BPE",
             "vocab": {text: token for token, text in enumerate(tokens)},
-            "merges": _merges_by_score(metadata["tokenizer.ggml.scores"], tokens, kinds, special_tokens),
+            "merges": merges,
             "byte_fallback": True,
         },
     }
 
 
 def _merges_by_score(
-    scores: list[float], tokens: list[str], kinds: list[int], special_tokens: Mapping[str, int]
+    metadata: Mapping[str, Any], tokens: list[str], kinds: list[int], special_tokens: Mapping[str, int]
 ) -> list[tuple[str, str]]:
     """The merges that SentencePiece has no list of: it joins any two pieces that make a token, the best score first."""
     ordinary = {
         text for text, kind in zip(tokens, kinds, strict=True) if kind != BYTE and text and text not in special_tokens
     }
+    scores = metadata["tokenizer.ggml.scores"]
     by_score = sorted((-score, text) for score, text in zip(scores, tokens, strict=True) if text in ordinary)
     return [
         (text[:cut], text[cut:])

@@ -50,17 +50,18 @@ def _load(
 ) -> Vocabulary:
     definition = _read_object(path)
     try:
-        special_tokens = {
-            entry["content"]: entry["id"]
-            for entry in definition.get("added_tokens", ())
-            if entry["special"] or is_marker(entry["content"])
-        }
+        added = definition.get("added_tokens", ())
+        declared = {entry["content"]: entry["id"] for entry in added if entry["special"]}
+        by_look = {entry["content"]: entry["id"] for entry in added if is_marker(entry["content"])}
+        special_tokens = declared | by_look
+        if end_tokens is None:
+            end_tokens = frozenset(end_tokens_by_name(declared)) | _end_tokens(path.parent, special_tokens)
         return define_vocabulary(
             path.parent.name or path.stem,
             definition,
             special_tokens,
             is_byte_level=_has_type(definition.get("decoder"), "ByteLevel"),
-            end_tokens=_end_tokens(path.parent, special_tokens) if end_tokens is None else end_tokens,
+            end_tokens=end_tokens,
             vocabulary_size=vocabulary_size or _width(path.parent),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -75,9 +76,9 @@ def _has_type(part: Any, name: str) -> bool:
 
 
 def _end_tokens(folder: Path, special_tokens: Mapping[str, int]) -> set[int]:
-    found = set(end_tokens_by_name(special_tokens))
+    """Those that the files beside the vocabulary name."""
     listed = _read_beside(folder, "generation_config.json").get("eos_token_id")
-    found.update(token for token in (listed if isinstance(listed, list) else [listed]) if isinstance(token, int))
+    found = {token for token in (listed if isinstance(listed, list) else [listed]) if isinstance(token, int)}
     named = _read_beside(folder, "tokenizer_config.json").get("eos_token")
     text = named.get("content") if isinstance(named, dict) else named
     if isinstance(text, str) and text in special_tokens:

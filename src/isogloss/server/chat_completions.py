@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 
@@ -27,7 +28,7 @@ def chat_completions(service: Service) -> APIRouter:
     async def create(request: Request) -> Response:
         body = await read_body(request, service.max_body_bytes)
         model = await service.served_model(body.get("model"))
-        asked = read_chat_request(body)
+        asked = await asyncio.to_thread(read_chat_request, body)
         turns = [service.chat.stream(asked.conversation, sampling) for sampling in asked.samplings]
         completion = Completion(asked, model)
         updates = updates_of(turns)

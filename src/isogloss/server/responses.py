@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -35,7 +36,7 @@ def responses(service: Service) -> APIRouter:
         body = await read_body(request, service.max_body_bytes)
         model = await service.served_model(body.get("model"))
         history = await _history(store, Fields(body, "").optional_string("previous_response_id"))
-        asked = read_response_request(body, history)
+        asked = await asyncio.to_thread(read_response_request, body, history)
         making = _Making(asked, ResponseObject(asked, model), service)
         if not asked.stream:
             return json_response(await while_connected(request, making.whole()))

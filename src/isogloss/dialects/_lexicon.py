@@ -22,7 +22,10 @@ LONGEST_MARKER = 512
 """No pattern of a lexicon matches more characters than this."""
 
 _STAND_IN = 0xD800
-_STAND_INS = re.compile("[\ud800-\ud87f]")
+_FIRST_CHARACTERS = "".join(map(chr, range(128))) + "｜"
+"""What control tokens begin with, in the vocabularies there are."""
+
+_STAND_INS = re.compile("[\ud800-\ud880]")
 
 
 class Found(NamedTuple):
@@ -37,8 +40,9 @@ class Found(NamedTuple):
 
 class Lexicon:
     """Markers by kind. ``literals`` are spelled out; ``patterns`` are regular expressions, bounded in length, whose
-    matches begin with one of ``first`` (one character, or two for a quicker search). Of two kinds that match at one
-    place the first listed wins."""
+    matches begin with one of ``first`` (one character, or two for a quicker search) or, where that says too little,
+    where the pattern ``beginning`` matches. Of two kinds that match at one place the first listed wins. No two patterns
+    may name a group alike."""
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Lexicon:
         *,
         patterns: Mapping[str, str] | None = None,
         first: Iterable[str] = ("<",),
+        beginning: str = "",
     ) -> None:
         branches: list[str] = []
         spelled: list[str] = []
@@ -54,7 +59,8 @@ class Lexicon:
             own = [spell(marker, control) for marker in ((spellings,) if isinstance(spellings, str) else spellings)]
             branches.append(f"(?P<{kind}>{'|'.join(map(re.escape, own))})")
             spelled += own
-        self.candidate = re.compile(_beginnings([*spelled, *(first if patterns else ())])).search
+        beginnings = _beginnings([*spelled, *(first if patterns and not beginning else ())])
+        self.candidate = re.compile("|".join(filter(None, (beginnings, patterns and beginning)))).search
         if patterns:
             branches += [f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()]
             self.find = self._find_pattern
@@ -138,11 +144,12 @@ def spell(marker: str, control: frozenset[str]) -> str:
 
 def stand_in(marker: str) -> str:
     """The buffer's spelling of a control token."""
-    return chr(_STAND_IN + ord(marker[0])) + marker[1:] if marker[:1].isascii() and marker else marker
+    place = _FIRST_CHARACTERS.find(marker[0]) if marker else -1
+    return marker if place < 0 else chr(_STAND_IN + place) + marker[1:]
 
 
 def without_stand_ins(text: str) -> str:
     """The text with control tokens spelled as the model's vocabulary spells them."""
     if text.isascii() or _STAND_INS.search(text) is None:
         return text
-    return _STAND_INS.sub(lambda match: chr(ord(match[0]) - _STAND_IN), text)
+    return _STAND_INS.sub(lambda match: _FIRST_CHARACTERS[ord(match[0]) - _STAND_IN], text)

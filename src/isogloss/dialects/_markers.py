@@ -30,8 +30,10 @@ class Markers:
     The kinds that the shared machinery knows: ``call``, ``call_close``, ``think``, ``think_close``, ``result``,
     ``result_close``, ``turn_end``, ``refusal``, ``refusal_close``. A dialect adds its own.
 
-    ``patterns`` are kinds that are regular expressions, which begin with one of ``first``; ``special`` are the spellings that vocabularies of models
-    trained on the dialect have as control tokens; ``stop`` the strings at which an engine should stop.
+    ``patterns`` are kinds that are regular expressions, which begin as `Lexicon` says; those of a kind that has
+    spellings too are further ones, not looked for where the engine delivers that kind as a control token. ``special``
+    are the spellings that vocabularies of models trained on the dialect have as control tokens; ``stop`` the strings at
+    which an engine should stop.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class Markers:
         stop: Iterable[str] | None = None,
         patterns: Mapping[str, str] | None = None,
         first: Iterable[str] = ("<",),
+        beginning: str = "",
     ) -> None:
         spellings = {kind: (spelled,) if isinstance(spelled, str) else spelled for kind, spelled in kinds.items()}
         self.kinds: Mapping[str, tuple[str, ...]] = MappingProxyType(spellings)
         self.patterns = MappingProxyType(dict(patterns or {}))
         self.first = tuple(first)
+        self.beginning = beginning
         self.special = frozenset(special)
         self.stop = tuple(stop) if stop is not None else spellings.get("turn_end", ()) + spellings.get("result", ())
         self.lexicon = lru_cache(maxsize=64)(self._lexicon)
@@ -63,8 +67,12 @@ class Markers:
 
     def _lexicon(self, kinds: tuple[str, ...], control: frozenset[str] = frozenset()) -> Lexicon:
         literals = {kind: self.kinds[kind] for kind in kinds if kind in self.kinds}
-        patterns = {kind: self.patterns[kind] for kind in kinds if kind in self.patterns}
-        return Lexicon(literals, control, patterns=patterns, first=self.first)
+        patterns = {
+            kind: self.patterns[kind]
+            for kind in kinds
+            if kind in self.patterns and control.isdisjoint(self.kinds.get(kind, ()))
+        }
+        return Lexicon(literals, control, patterns=patterns, first=self.first, beginning=self.beginning)
 
     def _prose(
         self,
@@ -72,12 +80,13 @@ class Markers:
         extra: tuple[str, ...] = (),
         trims: tuple[str, ...] = ("call", "call_close", "think", "result", "refusal"),
     ) -> ProseStates:
-        """The states of running text. ``extra`` are further kinds that interrupt text; ``trims`` own white space."""
+        """The states of running text. ``extra`` are further kinds that interrupt text; ``trims`` own the white space in
+        front of them, and none does where all are control tokens."""
         text = ("call", "call_close", "think", "think_close", "result", "refusal", "turn_end", *extra)
         return ProseStates(
             Prose(TextDelta, self.lexicon(text, control), trims),
-            Prose(ReasoningDelta, self.lexicon(("think_close", "turn_end"), control), ("think_close",)),
-            Prose(RefusalDelta, self.lexicon(("refusal_close", "turn_end"), control), ("refusal_close",)),
+            Prose(ReasoningDelta, self.lexicon(("think_close", "turn_end"), control), trims and ("think_close",)),
+            Prose(RefusalDelta, self.lexicon(("refusal_close", "turn_end"), control), trims and ("refusal_close",)),
             self.lexicon(("result_close", "turn_end", "call"), control),
         )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_stand_ins
 from isogloss.events import (
@@ -70,6 +71,9 @@ class StreamScanner:
     results: Lexicon
     """What ends a tool result that the model made up."""
 
+    framed_by_tokens: ClassVar[bool] = False
+    """Control tokens frame everything: no white space behind them is markup."""
+
     def __init__(self, tools: Iterable[Tool] = (), starts_in: str = "text") -> None:
         self.tools = {tool.name: tool for tool in tools}
         self._text = ""
@@ -78,8 +82,9 @@ class StreamScanner:
         self._mark = 0
         self._out: list[Event] = []
         self._final = False
+        self._ended_of_itself = False
         self._has_controls = False
-        self._trim = starts_in == "reasoning"
+        self._trim = starts_in == "reasoning" and not self.framed_by_tokens
         self._kept_space = False
         self._previous = ""
         self._fences = 0
@@ -119,6 +124,7 @@ class StreamScanner:
     def finish(self, reason: str = "stop") -> list[Event]:
         """The events that the end of the output settles, `Finish` last. ``reason`` is why the engine stopped."""
         self._final = True
+        self._ended_of_itself = reason == "stop"
         events = self.feed("")
         self._end_of_output()
         end = self._base + len(self._text)
@@ -247,7 +253,7 @@ class StreamScanner:
         """Go on with running text. ``trim``: white space that follows belongs to the markup just read."""
         self._mode = prose
         self._state = self._prose
-        self._trim = trim
+        self._trim = trim and not self.framed_by_tokens
         self._kept_space = False
         self._previous = ""
 

@@ -1,13 +1,15 @@
 """Calls whose arguments are raw text between tags, one tag a parameter.
 
 A closing tag inside a value closes it only where what follows is legal, which the dialect says with a look-ahead in its
-``value_end`` lexicon; everything else between the tags is the value, whatever it spells.
+``value_end`` lexicon; everything else between the tags is the value, whatever it spells. Two things that end a value
+without closing it are told from text by the tools: the opening tag of another of the tool's parameters, and the opening
+tag of the next call.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from isogloss.dialects._lexicon import Found, Lexicon
@@ -30,7 +32,12 @@ class TagCallScanner(StreamScanner):
     between: Lexicon
     """What may stand between two parameters."""
     value_end: Lexicon
-    """What ends a value."""
+    """What ends a value. A kind ``next_parameter`` (group ``key``) ends it for the opening tag of a parameter that the
+    tool has and the call does not, a kind ``next_call`` (group ``name``) for the opening tag of a call to one of the
+    tools. A kind ``other_close`` is a closing tag of another name in front of a parameter (group ``next``) or of the
+    end of the call."""
+    final_value_end: Lexicon | None = None
+    """The same where the output has come to its end of itself; `value_end` if it makes no difference."""
     faults: Lexicon
     """Where scanning goes on after what is no call."""
     framed: ClassVar[bool] = False
@@ -43,33 +50,44 @@ class TagCallScanner(StreamScanner):
 
     def _named(self, name: str, end: int, call_id: str = "") -> None:
         """The call's name is known: from here on it is a call."""
-        tool = self.tools.get(name)
-        if tool is not None and name not in self._views:
-            self._views[name] = SchemaView(tool.parameters)
-        self._view = self._views.get(name)
+        self._view = self.view_of(name) if name in self.tools else None
+        self._keys: set[str] = set()
         self._separator = "{"
         self._start(name, call_id, end)
         self._state = self._between_parameters
 
+    def view_of(self, name: str) -> SchemaView:
+        """The parameters of one of the tools."""
+        if name not in self._views:
+            self._views[name] = SchemaView(self.tools[name].parameters)
+        return self._views[name]
+
     def _between_parameters(self) -> bool:
+        found = self._next_in(self.between)
+        if found is None:
+            return False
+        if found.kind:
+            self._pos = found.end
+            getattr(self, "_in_call_" + found.kind)(found)
+        else:
+            char = self._text[found.start]
+            self._fault(f"{char!r} where a parameter or the end of the call was expected")
+        return True
+
+    def _next_in(self, lexicon: Lexicon) -> Found | None:
+        """What comes behind white space, of no kind if it is none of the lexicon's; ``None`` while that is open."""
         text = self._text
         pos = self._pos = _SPACE(text, self._pos).end()  # type: ignore[union-attr]
         if pos == len(text):
-            return False
-        match = self.between.match(text, pos, partial=True)
-        if match is not None and match.partial:
-            if not self._final:
-                return False
-            match = None
+            return None
+        match = lexicon.match(text, pos, partial=True)
         if match is None:
-            self._fault(f"{text[pos : pos + 1]!r} where a parameter or the end of the call was expected")
-            return True
-        self._pos = match.end()
-        getattr(self, "_in_call_" + match.lastgroup)(Found(match.lastgroup, pos, match.end(), match))
-        return True
+            return Found("", pos, pos, None)
+        return None if match.partial else Found(str(match.lastgroup), pos, match.end(), match)
 
     def _parameter(self, key: str, end: int, *, is_string: bool | None = None) -> None:
         """The opening tag of a parameter. ``is_string`` where the tag itself says how the value is meant."""
+        self._keys.add(key)
         view = None if self._view is None else self._view.member(key)
         self._value = MarkupReader(view, is_string=is_string)
         self._delta(f"{self._separator}{write_json(key)}:{self._value.begin()}", end)
@@ -90,8 +108,10 @@ class TagCallScanner(StreamScanner):
         pos = self._pos
         found: Found | int = len(text)
         if self.value_end.candidate(text, pos) is not None:
-            found = self.value_end.find(text, pos, self._final)
-        end = found if type(found) is int else found.start  # type: ignore[union-attr]
+            found = self._find_value_end(text, pos)
+        if self._final and isinstance(found, int):
+            return False  # what is held back may be a piece of the closing tag
+        end = found if isinstance(found, int) else found.start
         if self.framed and end > pos and text[end - 1] == "\n":
             end -= 1  # it may be the line break in front of the closing tag
         if end > pos:
@@ -99,12 +119,57 @@ class TagCallScanner(StreamScanner):
             if json_text:
                 self._delta(json_text, end)
             self._pos = end
-        if type(found) is int:
+        if isinstance(found, int):
             return False
-        self._pos = found.end  # type: ignore[union-attr]
-        self._delta(self._value.end(), self._pos)
+        if found.kind in _FAULTS:
+            _FAULTS[found.kind](self, found)
+            return True
+        self._pos = found.end
+        self._delta(self._value.end(), found.end)
         self._state = self._between_parameters
         return True
+
+    def _find_value_end(self, text: str, at: int) -> Found | int:
+        lexicon = self.value_end
+        if self._ended_of_itself and self.final_value_end is not None:
+            lexicon = self.final_value_end
+        while True:
+            found = lexicon.find(text, at, self._final)
+            if isinstance(found, int) or self._ends_value(found):
+                return found
+            at = found.start + 1
+
+    def _ends_value(self, found: Found) -> bool:
+        if found.kind == "next_parameter":
+            return self._misses(self.key_of(found))
+        if found.kind == "other_close" and found.match["next"] is not None:
+            return self._misses(self.key_of(found, "next"))
+        if found.kind == "next_call":
+            return not self.tools or self.name_of(found) in self.tools
+        return True
+
+    def _misses(self, key: str) -> bool:
+        """Whether the call may go on with a parameter of that name."""
+        return key not in self._keys and (self._view is None or key in self._view.properties)
+
+    def key_of(self, found: Found, group: str = "key") -> str:
+        """The key that an opening tag of a parameter has."""
+        return str(found.match[group]).strip()
+
+    def name_of(self, found: Found) -> str:
+        """The name that an opening tag of a call has."""
+        return str(found.match["name"]).strip()
+
+    def _closed_by_other(self, found: Found) -> None:
+        """What closes the value is no tag of the format's, or is a part of the value that nothing closes."""
+        self._pos = found.start
+        self._fault(f"a value that {found.match[0].strip()} closes")
+
+    def _not_closed(self, end: int) -> None:
+        """The model went on to the next call, which begins at ``end``."""
+        self._malformed(NOT_CLOSED, end)
+        self._pos = end
+        self._enter(self.text_prose)
 
     def _call_closed(self, end: int) -> None:
         """The closing tag of the call."""
@@ -116,3 +181,10 @@ class TagCallScanner(StreamScanner):
 
     def _fault(self, reason: str) -> None:
         self._discard(reason, self.faults)
+
+
+_FAULTS: dict[str, Callable[[TagCallScanner, Found], None]] = {
+    "next_call": lambda scanner, found: scanner._not_closed(found.start),
+    "other_close": TagCallScanner._closed_by_other,
+}
+"""Ends of a value that are ends of the call."""

@@ -13,6 +13,7 @@ from typing import Any
 from isogloss.errors import UnrepresentableError
 from isogloss.notations.json import write as write_json
 from isogloss.schema.coercion import coerce, streams_as_string
+from isogloss.schema.values import read_json
 from isogloss.schema.view import SchemaView
 
 
@@ -38,17 +39,17 @@ def escape_tags(text: str) -> str:
 class MarkupReader:
     """Reads one raw value, given in pieces without the tags around it, and gives JSON text.
 
-    A value that can only be a string streams; any other is typed when it is complete.
+    A value that can only be a string streams; any other is typed when it is complete. ``is_string`` where the
+    tag itself says which of the two it is: what is no string is JSON, and the schema decides only if it does not parse.
     """
 
-    __slots__ = ("_pieces", "_view", "streams")
+    __slots__ = ("_is_json", "_pieces", "_view", "streams")
 
     def __init__(self, view: SchemaView | None, *, is_string: bool | None = None) -> None:
         self._view = view
         self._pieces: list[str] = []
+        self._is_json = is_string is False
         self.streams = streams_as_string(view) if is_string is None else is_string
-        if is_string is False:
-            self._view = None
 
     def begin(self) -> str:
         """JSON text at the opening tag."""
@@ -63,7 +64,15 @@ class MarkupReader:
 
     def end(self) -> str:
         """JSON text at the closing tag."""
-        return '"' if self.streams else write_json(coerce(self._view, "".join(self._pieces)))
+        return '"' if self.streams else write_json(self._typed("".join(self._pieces)))
+
+    def _typed(self, raw: str) -> Any:
+        if self._is_json:
+            try:
+                return read_json(raw.strip())
+            except ValueError:
+                pass
+        return coerce(self._view, raw)
 
 
 def json_string(text: str) -> str:

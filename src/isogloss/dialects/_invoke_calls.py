@@ -1,0 +1,299 @@
+"""Calls of the form ``<invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>``, in a block or alone.
+
+Claude's prompt-level format, which MiniMax M2, DeepSeek's DSML and MiniCPM5 are descended from. What a family calls its
+tags, and what stands in front of their names, is in its `InvokeTags`. Tags are read in any letter case, with blanks in
+them, with any namespace prefix where the family has none of its own, and with attributes in double quotes, single
+quotes or none. The entities of XML are decoded in attributes and, but for families that say otherwise, nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import regex
+
+from isogloss.constraints.terms import Literal, Marker, Repeat, Term, sequence
+from isogloss.dialects._lexicon import Found, Lexicon, spell
+from isogloss.dialects._markers import Markers
+from isogloss.dialects._tag_calls import NO_NAME, TagCallScanner
+from isogloss.dialects._tag_grammar import calls, parameters
+from isogloss.messages import Tool
+from isogloss.prompt import PromptWriter
+from isogloss.schema.view import SchemaView
+
+NAMESPACE = r"(?:[A-Za-z][\w.-]{0,31}+:)?"
+"""Any prefix, or none."""
+
+NO_CALLS = "a block without a call"
+BLOCK_CLOSED = "the call was not closed before the end of its block"
+
+_BARE = r"""(?:(?!/?>)[^\s"'<>]){1,256}+"""
+_ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_ESCAPES = {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"}
+_IS_STRING = re.compile(r"""\bstring\s*=\s*["']?(\w+)""", re.IGNORECASE).search
+
+
+class InvokeTags(NamedTuple):
+    """How a family spells its tags, as regular expressions. ``lead`` is what stands between ``<`` or ``</`` and a name,
+    ``blocks`` the names of the tags around calls, ``space`` a character of white space, ``gap`` what parts a tag's name
+    from its first attribute. ``end`` is the end of a tag."""
+
+    lead: str = NAMESPACE
+    invoke: str = "invoke"
+    parameter: str = "parameter"
+    blocks: str = "function_calls|tool_calls?"
+    space: str = r"\s"
+    gap: str = r"\s{1,8}+"
+    end: str = ">"
+
+    def beginning(self, *others: str) -> str:
+        """Where one of the tags may begin, or a tag with one of the ``others`` as its name: a quick first look."""
+        names = [self.invoke, *self.parameter.split("|"), *self.blocks.split("|"), *others]
+        initials = "|".join(sorted({name[:2] for name in names}))
+        initials += "".join(sorted({f"|{name[0]}\\Z" for name in names}))
+        return rf"<(?={self.space}{{0,8}}/?{self.space}{{0,8}}(?:(?i:{initials})|[A-Za-z][\w.-]{{0,31}}(?::|\Z)|\Z))"
+
+    def closing(self, name: str) -> str:
+        """A closing tag."""
+        space = f"{self.space}{{0,8}}+"
+        return rf"(?i:<{space}/{space}{self.lead}(?:{name}){space}>)"
+
+    def block(self) -> str:
+        """The opening tag of a block."""
+        space = f"{self.space}{{0,8}}+"
+        return rf"(?i:<{space}{self.lead}(?:{self.blocks}){space}{self.end})"
+
+    def begun(self, name: str) -> str:
+        """The beginning of an opening tag with attributes."""
+        return rf"(?i:<{self.space}{{0,8}}+{self.lead}(?:{name}){self.gap}[A-Za-z])"
+
+    def opening(self, name: str, group: str) -> str:
+        """An opening tag, with the raw value of its attribute ``name`` in ``group``."""
+        space = f"{self.space}{{0,8}}+"
+        equals = f"{space}={space}"
+        other = rf"""{self.gap}[A-Za-z_][\w:.-]{{0,31}}+(?:{equals}(?:"[^"\n]{{0,48}}+"|'[^'\n]{{0,48}}+'|{_BARE}))?"""
+        value = rf"""(?:"[^"\n]{{0,256}}+"|'[^'\n]{{0,256}}+'|{_BARE})"""
+        named = rf"{self.gap}{NAMESPACE}name{equals}(?P<{group}>{value})"
+        head = rf"<{space}{self.lead}(?:{name})(?:{other}){{0,2}}?{named}"
+        return rf"(?i:{head}(?:{other}){{0,2}}{space}/?>)"
+
+
+def patterns(tags: InvokeTags) -> dict[str, str]:
+    """Patterns for a family's `Markers`: of a block, and of calls without one."""
+    return {
+        "call": tags.block(),
+        "call_close": tags.closing(tags.blocks),
+        "invoke": tags.opening(tags.invoke, "name"),
+        "invoke_close": tags.closing(tags.invoke),
+    }
+
+
+TRIMS = ("call", "think", "result", "refusal", "invoke")
+"""Kinds that own the white space in front of them."""
+
+
+class InvokeSyntax:
+    """The lexicons of a call. ``control`` are the markers that arrive as control tokens."""
+
+    def __init__(self, tags: InvokeTags, markers: Markers, control: frozenset[str]) -> None:
+        block, block_close = (self._block_tags(kind, markers, control) for kind in ("call", "call_close"))
+        parameter, parameter_close = tags.opening(tags.parameter, "key"), tags.closing(tags.parameter)
+        invoke, invoke_close = tags.opening(tags.invoke, "name"), tags.closing(tags.invoke)
+        first = tuple(
+            {"<", *(spell(tag, control)[0] for kind in ("call", "call_close") for tag in markers.kinds[kind])}
+        )
+        self.block = Lexicon(
+            {},
+            patterns={"invoke": invoke, "call_close": block_close, "call": block},
+            first=first,
+        )
+        self.between = Lexicon(
+            {},
+            patterns={
+                "parameter": parameter,
+                "invoke_close": invoke_close,
+                "call_close": block_close,
+                "invoke": invoke,
+                "call": block,
+                "parameter_close": parameter_close,
+            },
+            first=first,
+        )
+        space = rf"{tags.space}{{0,64}}+"
+        goes_on = rf"{tags.begun(tags.parameter)}|{tags.begun(tags.invoke)}|{invoke_close}|{block_close}|{block}"
+        ends = rf"{invoke_close}{space}(?:{block_close}|{tags.begun(tags.invoke)}"
+        closers = {
+            "parameter_close": rf"{parameter_close}(?={space}(?:{goes_on}))",
+            "other_close": rf"</[^<>\s]{{1,64}}+>?(?={space}(?:{tags.opening(tags.parameter, 'next')}|{ends})))",
+            "next_parameter": rf"(?={parameter})",
+            "next_call": rf"(?={invoke}{space}(?:{tags.begun(tags.parameter)}|{invoke_close}))",
+        }
+        beginning = f"</|{tags.beginning()}"
+        self.value_end = Lexicon({}, patterns={**closers, "not_closed": f"(?={ends}))"}, beginning=beginning)
+        closers["not_closed"] = rf"(?={ends}|\Z))"
+        self.final_value_end = Lexicon({}, patterns=closers, beginning=beginning)
+
+    @staticmethod
+    def _block_tags(kind: str, markers: Markers, control: frozenset[str]) -> str:
+        spelled = [regex.escape(spell(tag, control)) for tag in markers.kinds[kind]]
+        if control.isdisjoint(markers.kinds[kind]):
+            spelled.append(markers.patterns[kind])
+        return f"(?:{'|'.join(spelled)})"
+
+
+syntax = lru_cache(maxsize=64)(InvokeSyntax)
+
+
+class InvokeCallScanner(TagCallScanner):
+    """Scans calls of this form. A subclass sets its lexicons with `_set_invoke_lexicons`."""
+
+    def _set_invoke_lexicons(self, tags: InvokeTags, markers: Markers, control: frozenset[str]) -> None:
+        prose = markers.prose(control, extra=("invoke", "invoke_close", "parameter_close"), trims=TRIMS)
+        self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
+        self.faults = markers.lexicon(("call_close", "invoke_close", "call", "invoke", "turn_end"), control)
+        lexicons = syntax(tags, markers, control)
+        self.block, self.between = lexicons.block, lexicons.between
+        self.value_end, self.final_value_end = lexicons.value_end, lexicons.final_value_end
+
+    # -- in running text
+
+    def _on_call(self, found: Found) -> None:
+        self._open(found.start)
+        self._state = self._in_block
+
+    def _on_invoke(self, found: Found) -> None:
+        if self._raw is None:
+            self._open(found.start)
+        name = self.name_of(found)
+        if not name:
+            self._pos = found.end
+            self._fault(NO_NAME)
+            return
+        self._named(name, found.end)
+        if _is_self_closing(found):
+            self._call_closed(found.end)
+
+    def _on_invoke_close(self, found: Found) -> None:
+        """A closer without an opener: markup that says nothing."""
+        self._enter(self.text_prose)
+
+    _on_parameter_close = _on_call_close = _on_invoke_close
+
+    # -- in a block, before its first call
+
+    def _in_block(self) -> bool:
+        found = self._next_in(self.block)
+        if found is None:
+            return False
+        if found.kind == "invoke":
+            self._pos = found.end
+            self._on_invoke(found)
+        elif found.kind == "call_close":
+            self._pos = found.end
+            self._malformed(NO_CALLS, found.end)
+            self._enter(self.text_prose)
+        elif found.kind == "call":
+            self._pos = found.end
+        else:
+            self._fault(NO_CALLS)
+        return True
+
+    # -- in a call, between two parameters
+
+    def _in_call_parameter(self, found: Found) -> None:
+        self._parameter(self.key_of(found), found.end, is_string=_is_string(found))
+        if _is_self_closing(found):
+            self._delta(self._value.end(), found.end)
+            self._state = self._between_parameters
+
+    def _in_call_invoke_close(self, found: Found) -> None:
+        self._call_closed(found.end)
+
+    def _in_call_call_close(self, found: Found) -> None:
+        self._malformed(BLOCK_CLOSED, found.end)
+        self._enter(self.text_prose)
+
+    def _in_call_invoke(self, found: Found) -> None:
+        self._not_closed(found.start)
+
+    def _in_call_call(self, found: Found) -> None:
+        self._not_closed(found.start)
+
+    def _in_call_parameter_close(self, found: Found) -> None:
+        """A closing tag too many."""
+
+    def key_of(self, found: Found, group: str = "key") -> str:
+        return unescape_attribute(found.match[group])
+
+    def name_of(self, found: Found) -> str:
+        return unescape_attribute(found.match["name"])
+
+
+def unescape_attribute(raw: str) -> str:
+    """The value of an attribute, quotes and entities read."""
+    if raw[:1] in "\"'":
+        raw = raw[1:-1]
+    return unescape(raw)
+
+
+def unescape(text: str) -> str:
+    """Text with the entities of XML decoded. What is none stays as it is."""
+    return _ENTITY.sub(_entity, text) if "&" in text else text
+
+
+def _entity(match: re.Match[str]) -> str:
+    named, decimal, hexadecimal = match.groups()
+    if named:
+        return _ENTITIES[named]
+    code = int(decimal) if decimal else int(hexadecimal, 16)
+    return chr(code) if code <= 0x10FFFF else match[0]
+
+
+def escape_attribute(text: str) -> str:
+    """Text as the value of an attribute in double quotes."""
+    return "".join([_ESCAPES.get(char, char) for char in text])
+
+
+def _is_self_closing(found: Found) -> bool:
+    return str(found.match[0]).endswith("/>")
+
+
+def _is_string(found: Found) -> bool | None:
+    said = _IS_STRING(found.match[0])
+    return None if said is None else said[1].lower() not in ("false", "0", "no")
+
+
+# -- writing
+
+
+def write_invoke(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
+    """One call, each of its tags on a line."""
+    writer.text(f'<invoke name="{escape_attribute(name)}">\n')
+    for key, value in arguments.items():
+        writer.text(f'<parameter name="{escape_attribute(key)}">{value}</parameter>\n')
+    writer.text("</invoke>")
+
+
+def block_grammar(tools: Sequence[Tool], parallel: bool, close: Literal | Marker) -> Term:
+    """The calls of a block, each of its tags on a line, and the end of the block."""
+    line = sequence(calls(tools, _invoke_grammar), Literal("\n"))
+    return sequence(Literal("\n"), Repeat(line, 1, None if parallel else 1), close)
+
+
+def _invoke_grammar(tool: Tool) -> Term:
+    arguments = parameters(
+        tool.parameters, _parameter_opener, Literal("</parameter>\n"), FOREIGN, spell=escape_attribute
+    )
+    return sequence(Literal(f'<invoke name="{escape_attribute(tool.name)}">\n'), arguments, Literal("</invoke>"))
+
+
+FOREIGN = (Literal("<parameter "), Literal("<invoke "), Literal("</invoke>"))
+"""What strings do not hold where a grammar binds them."""
+
+
+def _parameter_opener(key: Term, value: SchemaView | None) -> Term:
+    return sequence(Literal('<parameter name="'), key, Literal('">'))

@@ -1,0 +1,111 @@
+"""anthropic: invokes with tagged parameters in a ``<function_calls>`` block (Claude's prompt-level format).
+
+    turn      = [ "<thinking>" text "</thinking>" ] { text | block }
+    block     = "<function_calls>" { call } "</function_calls>"
+    call      = '<invoke name="' name '">' { parameter } "</invoke>"
+    parameter = '<parameter name="' key '">' value "</parameter>"
+    value     = a string as it is, anything else as JSON; an attribute string="true" or "false" may say which
+    results   = "<function_results>" { result | error } "</function_results>"      in a human turn
+    result    = "<result>" "<tool_name>" name "</tool_name>" "<stdout>" text "</stdout>" "</result>"
+    error     = "<error>" "<tool_name>" name "</tool_name>" "<stderr>" text "</stderr>" "</error>"
+
+Sample::
+
+    <function_calls>
+    <invoke name="get_weather">
+    <parameter name="city">Paris</parameter>
+    </invoke>
+    </function_calls>
+
+Calls without a block are read too, and tags with any namespace prefix (live models write one). Names and keys are
+escaped as XML asks; values are not. Source: Anthropic's published prompt format for tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from isogloss.constraints.terms import Marker, Term
+from isogloss.dialects._human_assistant import HUMAN, HumanAssistantDialect
+from isogloss.dialects._invoke_calls import (
+    NAMESPACE,
+    InvokeCallScanner,
+    InvokeTags,
+    block_grammar,
+    escape_attribute,
+    patterns,
+    write_invoke,
+)
+from isogloss.dialects._markers import REFUSALS, Markers
+from isogloss.dialects._tag_writing import write_call
+from isogloss.messages import Tool, ToolCall, ToolMessage
+from isogloss.prompt import PromptWriter
+
+TAGS = InvokeTags()
+_RESULTS = InvokeTags(blocks="function_results|tool_response")
+_THINKING = InvokeTags(blocks="thinking|think|scratchpad")
+PATTERNS = {
+    **patterns(TAGS),
+    "think": _THINKING.block(),
+    "think_close": _THINKING.closing(_THINKING.blocks),
+    "result": _RESULTS.block(),
+    "result_close": _RESULTS.closing(_RESULTS.blocks),
+}
+MARKERS = Markers(
+    {
+        "call": "<function_calls>",
+        "call_close": "</function_calls>",
+        "think": "<thinking>",
+        "think_close": "</thinking>",
+        "result": "<function_results>",
+        "result_close": "</function_results>",
+        **REFUSALS,
+    },
+    patterns=PATTERNS,
+    beginning=TAGS.beginning(*_THINKING.blocks.split("|"), *_RESULTS.blocks.split("|")),
+    stop=(HUMAN, "<function_results>"),
+)
+
+
+class AnthropicScanner(InvokeCallScanner):
+    """Scans one turn."""
+
+    def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
+        self._set_invoke_lexicons(TAGS, MARKERS, control)
+        super().__init__(tools, starts_in)
+
+
+class Anthropic(HumanAssistantDialect):
+    """Invokes in a function_calls block."""
+
+    name = "anthropic"
+    title = "Claude's prompt-level format"
+    markers = MARKERS
+    model_ids = r"claude"
+    templates = rf"<{NAMESPACE}function_calls>"
+
+    def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+        writer.marker("<function_calls>")
+        for call in calls:
+            writer.text("\n")
+            write_call(writer, self, call, tools, write_invoke)
+        writer.text("\n")
+        writer.marker("</function_calls>")
+
+    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        blocks = [_result(result) for result in results]
+        writer.marker("<function_results>")
+        writer.text("\n" + "\n".join(blocks) + "\n")
+        writer.marker("</function_results>")
+
+    def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
+        return block_grammar(tools, parallel, Marker("</function_calls>"))
+
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> AnthropicScanner:
+        return AnthropicScanner(tools, starts_in, control)
+
+
+def _result(result: ToolMessage) -> str:
+    block, stream = ("error", "stderr") if result.is_error else ("result", "stdout")
+    name = escape_attribute(result.name)
+    return f"<{block}>\n<tool_name>{name}</tool_name>\n<{stream}>\n{result.text}\n</{stream}>\n</{block}>"

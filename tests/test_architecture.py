@@ -29,7 +29,7 @@ ARROWS: dict[str, set[str]] = {
     "constraints": VALUES | {"schema", "tokenizers"},
     "dialects": VALUES | {"notations", "schema", "constraints", "tokenizers"},
     "testing": VALUES | {"dialects", "notations", "tokenizers"},
-    "chat_template": VALUES,
+    "transcripts": VALUES | {"dialects"},
     "engines": VALUES | {"tokenizers", "constraints", "stop_strings"},
     "demo_model": VALUES,
     "verification": VALUES | {"json_fields", "schema", "constraints", "tokenizers"},

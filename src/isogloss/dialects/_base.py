@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.resources import files
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isogloss.dialects._markers import Markers
@@ -98,6 +99,20 @@ class Dialect(ABC):
         writer = PromptWriter()
         self.write_conversation(writer, conversation, generation_prompt)
         return writer.prompt()
+
+    def render_output(self, message: AssistantMessage, tools: Iterable[Tool] = ()) -> str:
+        """What the model would have to say for its turn to be ``message``, without the tokens that end a turn.
+
+        Raises `UnrepresentableError`.
+        """
+        asked = Conversation((UserMessage("Go on."),), tuple(tools))
+        answered = Conversation((*asked.messages, message), asked.tools)
+        prompt, whole = self.render(asked).text, self.render(answered, generation_prompt=False).text
+        start = len(commonprefix([prompt, whole]))
+        output = whole[start:].rstrip("\n") if whole.endswith("\n") and not message.text.endswith("\n") else whole[start:]
+        for marker in self.markers.kinds.get("turn_end", ()):
+            output = output.removesuffix(marker)
+        return output
 
     def render_calls(self, calls: Sequence[ToolCall], tools: Iterable[Tool] = ()) -> str:
         """Calls as the model would write them. ``tools`` decide how values are typed where the format needs it."""

@@ -176,6 +176,15 @@ async def test_one_that_never_comes_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.pid is None
 
 
+async def test_no_process_can_be_started(demo_model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: LlamaServer) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(LlamaServer, "_spawn", fail)
+    with pytest.raises(EngineUnavailableError, match="no process could be started: .*Resource temporarily unavailable"):
+        await LlamaCppEngine(demo_model_path).start()
+
+
 async def test_not_started(demo_model_path: Path) -> None:
     engine = LlamaCppEngine(demo_model_path)
     with pytest.raises(EngineUnavailableError, match="has not been started"):

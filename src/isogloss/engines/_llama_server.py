@@ -23,6 +23,8 @@ _STABLE_AFTER = 10.0
 """Seconds. A server that lived so long before it died is started again at once, and so is one that died once only."""
 _LONGEST_DELAY = 30.0
 _STOP_WITHIN = 5.0
+_DIE_WITHIN = 3.0
+"""Seconds between the breaking of its connections and the end of a process that dies."""
 _TOLD_LINES = 6
 _LOG_PREFIX = re.compile(r"^[\d.]+ [A-Z] +")
 
@@ -67,6 +69,8 @@ class LlamaServer:
         self._is_stopping = False
         self._reason = "it has not been started"
         self._retry = ""
+        self._last_death = ("", "")
+        """Where the server was, and how it died."""
         self._supervisor: Thread | None = None
 
     @property
@@ -101,15 +105,12 @@ class LlamaServer:
                 raise EngineUnavailableError(f"llama.cpp's server is not running: {self._reason}{self._retry}")
             return self._url
 
-    def why_lost(self) -> str:
-        """How the server died, if it did: nothing otherwise. Waits for a death that is under way."""
-        child = self._child
-        if child is None:
-            return self._reason
-        try:
-            return self._cause(child.wait(timeout=1.0))
-        except subprocess.TimeoutExpired:
-            return ""
+    def why_lost(self, url: str) -> str:
+        """How the server that was at ``url`` died; nothing if it did not. Waits for a death that is under way."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._last_death[0] == url, _DIE_WITHIN)
+            died_at, cause = self._last_death
+            return cause if died_at == url else ""
 
     def stop(self) -> None:
         """Stop the server and its supervision."""
@@ -134,26 +135,40 @@ class LlamaServer:
                 if self._is_stopping:
                     return
                 self._url, self._is_starting = None, True
-                child = self._child = self._spawn()
+                child, cause = self._spawned()
             began = time.monotonic()
-            was_up = self._watch(child)
+            url = ""
+            if child is not None:
+                url = self._watch(child)
+                cause = self._cause(child.returncode)
+            with self._changed:
+                self._last_death = url, cause
+                self._changed.notify_all()
             quick_deaths = 0 if time.monotonic() - began > _STABLE_AFTER else quick_deaths + 1
-            if was_up and quick_deaths <= 1:
+            if url and quick_deaths <= 1:
                 continue
             delay = min(2.0 ** (quick_deaths - 2), _LONGEST_DELAY)
-            self._settle(None, self._cause(child.returncode), f"; trying again in {delay:g} seconds")
+            self._settle(None, cause, f"; trying again in {delay:g} seconds")
             with self._changed:
                 self._changed.wait_for(lambda: self._is_stopping, delay)
 
-    def _watch(self, child: subprocess.Popen[bytes]) -> bool:
-        """Accompany one process to its end. Returns whether it came up."""
+    def _spawned(self) -> tuple[subprocess.Popen[bytes] | None, str]:
+        """The new process, or why there is none."""
+        try:
+            self._child = self._spawn()
+        except OSError as error:
+            return None, f"no process could be started: {error}"
+        return self._child, ""
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> str:
+        """Accompany one process to its end. Returns where it was, nothing if it never came up."""
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
         log = Thread(target=self._read_log, args=(child.stderr,), name="llama-server-log", daemon=True)
         log.start()
         options = {**msgspec.to_builtins(self.options), "api_key": self.api_key}
-        with contextlib.suppress(BrokenPipeError):  # it died at once; its log says why
+        with contextlib.suppress(BrokenPipeError, ValueError):  # it died at once, or is being stopped
             child.stdin.write(msgspec.json.encode(options) + b"\n")
             child.stdin.flush()
         url = child.stdout.readline().decode().strip()
@@ -165,7 +180,7 @@ class LlamaServer:
         child.stderr.close()
         with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
-        return bool(url)
+        return url
 
     def _settle(self, url: str | None, reason: str, retry: str = "") -> None:
         with self._changed:

@@ -15,7 +15,8 @@ import httpx
 import msgspec
 
 from isogloss.engines._endpoint_tokenizer import endpoint_tokenizer
-from isogloss.engines._grammar_guard import GrammarGuard, Role
+from isogloss.engines._grammar_guard import GrammarGuard
+from isogloss.engines._llama_generation import LlamaGeneration
 from isogloss.engines._llama_grammar import for_llama
 from isogloss.engines._llama_server import LlamaServer, LlamaServerOptions
 from isogloss.engines._llama_stream import FINAL_FIELDS, CompletionStream, Vocabulary
@@ -23,7 +24,6 @@ from isogloss.engines._model_file import HUB_PREFIX, model_file
 from isogloss.engines._protocol import Chunk, GenerationRequest, ModelInfo, Sampling, Usage
 from isogloss.engines._stops import Stops
 from isogloss.errors import EngineCapabilityError, EngineError, EngineTimeoutError, EngineUnavailableError
-from isogloss.events import Piece
 
 if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
@@ -97,8 +97,8 @@ class LlamaCppEngine:
         given with a URL on another machine; without it, each encoding is a round trip to the server.
         """
         self.tokenizer = tokenizer
-        self._target = str(target)
-        self._is_embedded = not _is_url(self._target)
+        self._is_embedded = not _is_url(str(target))
+        self._target = str(target) if self._is_embedded else str(target).rstrip("/").removesuffix("/v1")
         self._api_key = api_key
         self._model_id = model_id
         self._timeout = timeout
@@ -127,7 +127,7 @@ class LlamaCppEngine:
     @property
     def url(self) -> str:
         """Where the server is. Of an embedded one: waits while it is starting, raises `EngineUnavailableError`."""
-        return self._target.rstrip("/") if self._server is None else self._server.address()
+        return self._target if self._server is None else self._server.address()
 
     @property
     def api_key(self) -> str | None:
@@ -143,19 +143,22 @@ class LlamaCppEngine:
         """Bring the embedded server up, or greet the remote one. Raises `EngineUnavailableError`."""
         if self._client is not None:
             return
+        try:
+            await self._start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _start(self) -> None:
         if self._is_embedded:
             path = await asyncio.to_thread(model_file, self._target)
             self._server = LlamaServer(LlamaServerOptions(model=str(path), **self._server_options))
             await asyncio.to_thread(self._server.start)
             self._turns = asyncio.Semaphore(self._server.options.parallel)
         self._client = httpx.AsyncClient(**self._connection())
-        try:
-            props = await self._props()
-            if self.tokenizer is None:
-                self.tokenizer = await asyncio.to_thread(self._find_tokenizer, props)
-        except BaseException:
-            await self.close()
-            raise
+        props = await self._props()
+        if self.tokenizer is None:
+            self.tokenizer = await asyncio.to_thread(self._find_tokenizer, props)
         self._vocabulary = Vocabulary(self.tokenizer)
         await asyncio.to_thread(self.tokenizer.llguidance)  # takes a while, once
 
@@ -193,34 +196,20 @@ class LlamaCppEngine:
         guard = None if grammar is None else GrammarGuard(grammar, self.tokenizer)
         body = _body(request, ids, grammar)
         stream = CompletionStream(self._vocabulary, sampling.logprobs)
-        stops = Stops(sampling.stop, self.tokenizer.special_tokens)
+        generation = LlamaGeneration(stream, Stops(sampling.stop, self.tokenizer.special_tokens), guard)
         async with self._turns:
             response = await self._open(body)
             try:
-                lines = _Lines()
                 async for data in response.aiter_bytes():
-                    for line in lines.feed(data):
-                        chunk = stream.read(line)
-                        if chunk is None:
-                            continue
-                        if chunk.finish is not None:
-                            for held in stops.finish():
-                                yield held
-                            yield chunk
-                            return
-                        if guard is not None and stream.knows_every_token:
-                            chunk = _guarded(chunk, guard)
-                        if chunk.token_ids or chunk.pieces:
-                            for free in stops.feed(chunk):
-                                yield free
-                        if stops.found:
-                            yield Chunk(finish="stop", usage=stream.usage)
-                            return
+                    for chunk in generation.feed(data):
+                        yield chunk
+                    if generation.is_over:
+                        return
             except httpx.TransportError as error:
-                raise await self._lost(error) from error
+                raise await self._lost(error, _origin(response)) from error
             finally:
                 await response.aclose()
-            raise await self._lost(None)
+            raise await self._lost(None, _origin(response))
 
     def _prompt(self, request: GenerationRequest, tokenizer: Tokenizer) -> list[int]:
         if request.prompt_ids is not None:
@@ -241,34 +230,42 @@ class LlamaCppEngine:
         raise _refusal(response.status_code, content)
 
     async def _get(self, path: str) -> bytes:
-        response = await self._send("GET", path, timeout=ANSWER_WITHIN)
+        """The answer to a question. Raises `EngineUnavailableError`."""
         try:
-            content = await response.aread()
-        except httpx.TransportError as error:
-            raise await self._lost(error) from error
-        finally:
-            await response.aclose()
+            response = await self._send("GET", path, timeout=ANSWER_WITHIN)
+            try:
+                content = await response.aread()
+            except httpx.TransportError as error:
+                raise await self._lost(error, _origin(response)) from error
+            finally:
+                await response.aclose()
+        except EngineTimeoutError as error:
+            raise EngineUnavailableError(error.message) from error
         if response.status_code != httpx.codes.OK:
             raise EngineUnavailableError(_refusal(response.status_code, content).message)
         return content
 
-    async def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """A request whose answer has begun. An embedded server that is starting again is waited for."""
+    async def _send(self, method: str, path: str, *, is_retry: bool = False, **request: Any) -> httpx.Response:
+        """A request whose answer has begun. An embedded server that is starting again is waited for; one that had died
+        before it could be asked is asked again, once."""
         if self._client is None:
             raise EngineUnavailableError(NOT_RUNNING)
         url = self.url if self._server is None else await asyncio.to_thread(self._server.address)
         try:
             return await self._client.send(self._client.build_request(method, url + path, **request), stream=True)
         except httpx.TransportError as error:
-            raise await self._lost(error) from error
+            lost = await self._lost(error, url)
+            if self._server is None or is_retry or not isinstance(error, httpx.ConnectError):
+                raise lost from error
+        return await self._send(method, path, is_retry=True, **request)
 
-    async def _lost(self, error: httpx.TransportError | None) -> EngineError:
-        """What to raise for a broken connection."""
+    async def _lost(self, error: httpx.TransportError | None, url: str) -> EngineError:
+        """What to raise for a broken connection to the server at ``url``."""
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
             return EngineTimeoutError("llama.cpp's server did not answer in time")
         reason = str(error or "the answer ended before it was complete")
         if self._server is not None:
-            reason = await asyncio.to_thread(self._server.why_lost) or reason
+            reason = await asyncio.to_thread(self._server.why_lost, url) or reason
         return EngineUnavailableError(f"The connection to llama.cpp's server broke: {reason}")
 
     async def _props(self) -> _Props:
@@ -282,10 +279,11 @@ class LlamaCppEngine:
         """The model's file where this machine has it, else the server's own answers."""
         from isogloss.tokenizers import from_gguf
 
-        if self._is_embedded or (_is_loopback(self._target) and Path(props.model_path).is_file()):
-            return from_gguf(props.model_path)
+        path = Path(props.model_path)
+        if self._is_embedded or (_is_loopback(self._target) and path.is_absolute() and path.is_file()):
+            return from_gguf(path)
         self._questions = httpx.Client(base_url=self.url, **self._connection())
-        return endpoint_tokenizer(self._questions, Path(props.model_path).name, props.eos_token)
+        return endpoint_tokenizer(self._questions, path.name, props.eos_token)
 
     def _connection(self) -> dict[str, Any]:
         """Connections are not kept: after a stream the server may close one that is about to be used again."""
@@ -299,23 +297,6 @@ class LlamaCppEngine:
 
 
 ENGINE = LlamaCppEngine
-
-
-class _Lines:
-    """Cuts a server-sent event stream into the JSON of its events. Only a newline ends a line: the text in the JSON may
-    hold other characters that Python takes for the end of one."""
-
-    def __init__(self) -> None:
-        self._begun: list[bytes] = []
-
-    def feed(self, data: bytes) -> list[bytes]:
-        *whole, rest = data.split(b"\n")
-        if whole and self._begun:
-            whole[0] = b"".join([*self._begun, whole[0]])
-            self._begun.clear()
-        if rest:
-            self._begun.append(rest)
-        return [line[line.index(b"{") :] for line in whole if line.startswith((b"data: {", b"error: {"))]
 
 
 def _body(request: GenerationRequest, ids: list[int], grammar: str | None) -> bytes:
@@ -350,18 +331,6 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _guarded(chunk: Chunk, guard: GrammarGuard) -> Chunk:
-    """The chunk as the grammar sees it: without the token by which the engine closed a turn that was complete, and with
-    a special token that is only text to the grammar as text."""
-    roles = [guard.take(token) for token in chunk.token_ids]
-    if roles[-1] is Role.CLOSING:
-        return Chunk(chunk.pieces[:-1], chunk.token_ids[:-1], chunk.logprobs[:-1])
-    if roles[-1] is Role.TEXT and chunk.pieces and chunk.pieces[-1].is_control:
-        pieces = (*chunk.pieces[:-1], Piece(chunk.pieces[-1].text))
-        return msgspec.structs.replace(chunk, pieces=pieces)
-    return chunk
-
-
 def _refusal(status: int, content: bytes) -> EngineError:
     """The error for an answer that is none."""
     try:
@@ -376,6 +345,11 @@ def _refusal(status: int, content: bytes) -> EngineError:
     if status in (401, 403, 503):
         return EngineUnavailableError(said)
     return EngineCapabilityError(said) if 400 <= status < 500 else EngineError(said)
+
+
+def _origin(response: httpx.Response) -> str:
+    """The URL of the server that answered."""
+    return str(response.request.url.copy_with(raw_path=b"")).rstrip("/")
 
 
 def _is_url(target: str) -> bool:

@@ -11,8 +11,7 @@ import json
 import re
 from typing import Any
 
-DEEPEST = 256
-"""Containers nested deeper than this are a fault: no schema asks for it, and recursion in readers downstream ends."""
+from isogloss.notations._containers import COLON, FIRST_KEY, FIRST_VALUE, KEY, NEXT, STRING, VALUE, ContainerReader
 
 LONGEST_SCALAR = 1024
 """Longest number or bare word, in characters."""
@@ -20,101 +19,39 @@ LONGEST_SCALAR = 1024
 _WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*\Z").match
-_SPACE = re.compile(r"[\s\ufeff]*").match
 _BARE = re.compile(r"[^\s{}\[\],:\"'\ufeff]*").match
 # What may stand in a string as it is: escapes that JSON knows included, so that a piece is one match.
 _ESCAPE = r"\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})"
 _DOUBLE = re.compile(rf'[^"\\\x00-\x1f]*(?:{_ESCAPE}[^"\\\x00-\x1f]*)*').match
 _SINGLE = re.compile(rf"[^'\"\\\x00-\x1f]*(?:{_ESCAPE}[^'\"\\\x00-\x1f]*)*").match
 _HEX = re.compile(r"[0-9a-fA-F]{4}").match
+_MAYBE_HEX = re.compile(r"[0-9a-fA-F]{0,3}\Z").match
 _ESCAPES = frozenset('"\\/bfnrt')
 
-_VALUE, _FIRST_VALUE, _FIRST_KEY, _KEY, _COLON, _NEXT, _STRING, _DONE = range(8)
 
-
-class JsonReader:
+class JsonReader(ContainerReader):
     """Reads one value. ``done`` when it is whole, ``fault`` when it cannot be one."""
 
-    __slots__ = ("_closers", "_comma", "_expect", "_is_key", "_quote", "done", "fault", "settled")
+    __slots__ = ("_mark",)
 
     def __init__(self) -> None:
-        self._closers: list[str] = []
-        self._comma = ""
-        self._expect = _VALUE
-        self._is_key = False
-        self._quote = '"'
-        self.done = False
-        self.fault = ""
-        self.settled = 0
-        """Where the input ended that the last output of `read` came from."""
+        super().__init__()
+        self._mark = '"'
 
     def read(self, text: str, pos: int) -> tuple[int, str]:
         """Read on from ``pos``: how far it got, and the JSON text that this settles."""
-        if self._expect == _STRING:  # the fast path: a piece inside a string
-            end = (_DOUBLE if self._quote == '"' else _SINGLE)(text, pos).end()  # type: ignore[union-attr]
+        if self._expect == STRING:  # the fast path: a piece inside a string
+            end = (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end()  # type: ignore[union-attr]
             if end == len(text):
                 self.settled = end
                 return end, text[pos:]
-        out: list[str] = []
-        while not (self.done or self.fault):
-            if self._expect == _STRING:
-                step = self._string(text, pos, out)
-            else:
-                pos = _SPACE(text, pos).end()  # type: ignore[union-attr]
-                if pos == len(text):
-                    break
-                step = self._structure(text, pos, out)
-            if step == 0:
-                break
-            pos += step
-        return pos, "".join(out)
+        return super().read(text, pos)
 
-    def _put(self, out: list[str], fragment: str, end: int) -> None:
-        out.append(fragment)
-        self.settled = end
-
-    def _structure(self, text: str, pos: int, out: list[str]) -> int:
-        """One token outside strings; how many characters it took, 0 when it may go on in the next piece."""
-        char = text[pos]
-        expect = self._expect
-        if char in "\"'":
-            if expect in (_COLON, _NEXT):
-                return self._refuse(f"{char} where {_EXPECTED[expect]} was expected")
-            self._is_key = expect in (_KEY, _FIRST_KEY)
-            self._quote = char
-            self._put(out, self._comma + '"', pos + 1)
-            self._comma = ""
-            self._expect = _STRING
-        elif char in "{[":
-            if expect not in (_VALUE, _FIRST_VALUE):
-                return self._refuse(f"{char} where {_EXPECTED[expect]} was expected")
-            if len(self._closers) == DEEPEST:
-                return self._refuse(f"nested deeper than {DEEPEST}")
-            self._put(out, self._comma + char, pos + 1)
-            self._comma = ""
-            self._closers.append("}" if char == "{" else "]")
-            self._expect = _FIRST_KEY if char == "{" else _FIRST_VALUE
-        elif char in "}]":
-            # A trailing comma leaves _KEY in an object and _VALUE behind a pending comma in an array.
-            closable = expect in (_NEXT, _FIRST_KEY, _KEY, _FIRST_VALUE) or (expect == _VALUE and self._comma != "")
-            if not self._closers or self._closers[-1] != char or not closable:
-                return self._refuse(f"{char} where {_EXPECTED[expect]} was expected")
-            self._closers.pop()
-            self._comma = ""
-            self._put(out, char, pos + 1)
-            self._value_ended()
-        elif char == ",":
-            if expect != _NEXT:
-                return self._refuse(f", where {_EXPECTED[expect]} was expected")
-            self._comma = ","
-            self._expect = _KEY if self._closers[-1] == "}" else _VALUE
-        elif char == ":":
-            if expect != _COLON:
-                return self._refuse(f": where {_EXPECTED[expect]} was expected")
-            self._put(out, ":", pos + 1)
-            self._expect = _VALUE
-        else:
-            return self._bare(text, pos, out)
+    def _quote(self, text: str, pos: int, out: list[str]) -> int:
+        if self._expect in (COLON, NEXT):
+            return self._misplaced(text[pos])
+        self._mark = text[pos]
+        self._begin_string(out, pos + 1)
         return 1
 
     def _bare(self, text: str, pos: int, out: list[str]) -> int:
@@ -124,37 +61,31 @@ class JsonReader:
         if end == len(text):
             return 0
         word = text[pos:end]
-        if self._expect in (_KEY, _FIRST_KEY):
+        if self._expect in (KEY, FIRST_KEY):
             if _BARE_KEY(word) is None:
-                return self._refuse(f"{word!r} where a key was expected")
-            self._put(out, f'{self._comma}"{word}"', end)
-            self._comma = ""
-            self._expect = _COLON
+                return self._misplaced(repr(word[:40]))
+            self._put_item(out, f'"{word}"', end)
+            self._expect = COLON
             return end - pos
         written = word if _NUMBER(word) else _WORDS.get(word)
-        if written is None or self._expect not in (_VALUE, _FIRST_VALUE):
-            return self._refuse(f"{word[:40]!r} where {_EXPECTED[self._expect]} was expected")
-        self._put(out, self._comma + written, end)
-        self._comma = ""
+        if written is None or self._expect not in (VALUE, FIRST_VALUE):
+            return self._misplaced(repr(word[:40]))
+        self._put_item(out, written, end)
         self._value_ended()
         return end - pos
 
     def _string(self, text: str, pos: int, out: list[str]) -> int:
         """What follows inside a string; how many characters it took."""
         start = pos
-        end = (_DOUBLE if self._quote == '"' else _SINGLE)(text, pos).end()  # type: ignore[union-attr]
+        end = (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end()  # type: ignore[union-attr]
         if end > pos:
             self._put(out, text[pos:end], end)
             pos = end
         if pos == len(text):
             return pos - start
         char = text[pos]
-        if char == self._quote:
-            self._put(out, '"', pos + 1)
-            if self._is_key:
-                self._expect = _COLON
-            else:
-                self._value_ended()
+        if char == self._mark:
+            self._end_string(out, pos + 1)
             return pos + 1 - start
         if char != "\\":  # a raw control character, or a double quote in single ones
             self._put(out, '\\"' if char == '"' else json.dumps(char)[1:-1], pos + 1)
@@ -177,29 +108,6 @@ class JsonReader:
         else:
             self._put(out, "\\\\" + escaped, pos + 2)
         return pos + 2 - start
-
-    def _value_ended(self) -> None:
-        if self._closers:
-            self._expect = _NEXT
-        else:
-            self._expect = _DONE
-            self.done = True
-
-    def _refuse(self, reason: str) -> int:
-        self.fault = reason
-        return 0
-
-
-_MAYBE_HEX = re.compile(r"[0-9a-fA-F]{0,3}\Z").match
-_EXPECTED = {
-    _VALUE: "a value",
-    _FIRST_VALUE: "a value",
-    _FIRST_KEY: "a key",
-    _KEY: "a key",
-    _COLON: "a colon",
-    _NEXT: "a comma or a closing bracket",
-    _DONE: "nothing more",
-}
 
 
 def write(value: Any) -> str:

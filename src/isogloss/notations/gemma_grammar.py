@@ -1,0 +1,40 @@
+"""The grammar of values in the Gemma family's notation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isogloss.constraints.raw_value import raw_value
+from isogloss.constraints.terms import FreeText, Literal, Marker, Regex, Term, choice, sequence
+from isogloss.notations.gemma import Delimiters, write
+from isogloss.notations.nested_grammar import NestedGrammar
+from isogloss.schema.view import SchemaView
+
+
+class GemmaGrammar(NestedGrammar):
+    """Values whose strings stand between the delimiters; ``call`` is what no string may hold."""
+
+    def __init__(self, delimiters: Delimiters, call: str) -> None:
+        super().__init__()
+        self._delimiters = delimiters
+        self._quote = Marker(delimiters.quote)
+        self._call = Marker(call)
+
+    def string(self, view: SchemaView | None) -> Term:
+        return sequence(self._quote, raw_value(view, self._quote, self._call))
+
+    def written(self, value: Any) -> Term:
+        pieces = write(value, None, self._delimiters)
+        return sequence(*[Marker(text) if is_delimiter else Literal(text) for text, is_delimiter in pieces])
+
+    def key(self, key: str) -> Term:
+        pieces = [*write({key: 0}, None, self._delimiters)][1:-2]
+        return sequence(*[Marker(text) if is_delimiter else Literal(text) for text, is_delimiter in pieces])
+
+    def any_key(self) -> Term:
+        quoted = sequence(self._quote, FreeText(until=(self._quote,), excluding=(self._call,)))
+        return sequence(choice(Regex("[A-Za-z_][A-Za-z0-9_]{0,63}"), quoted), Literal(":"))
+
+    def words(self, types: frozenset[str]) -> list[Term]:
+        words = [Literal("true"), Literal("false")] if "boolean" in types else []
+        return [*words, Literal("null")] if "null" in types else [*words]

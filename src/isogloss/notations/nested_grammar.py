@@ -1,0 +1,192 @@
+"""The grammar of nested values that satisfy a schema, in a notation that is not JSON but may hold JSON.
+
+Members come in the order of the schema; an object takes others only where the schema lists none. What the notation
+cannot hold to its schema in its own way, it writes as JSON, which all these notations read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from isogloss.constraints.terms import (
+    Choice,
+    JsonValue,
+    Literal,
+    Reference,
+    Repeat,
+    Rule,
+    Term,
+    choice,
+    optional,
+    sequence,
+)
+from isogloss.schema.view import ANY_TYPE, SchemaView
+
+_ONLY_IN_JSON = frozenset(
+    {
+        *("not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
+        *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
+        *("uniqueItems", "contains", "minContains", "maxContains", "prefixItems", "unevaluatedItems"),
+    }
+)
+"""Keywords that only the grammar of JSON holds values to."""
+
+_NUMBERS = frozenset({"integer", "number"})
+
+
+class NestedGrammar(ABC):
+    """Makes the terms of one grammar: rules are named once, so that schemas may refer to themselves."""
+
+    comma: ClassVar[Term] = Literal(",")
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._views: list[SchemaView] = []  # whose identities are in use
+        self._any_is_named = False
+        self._rules = 0
+
+    # What a notation gives
+
+    @abstractmethod
+    def string(self, view: SchemaView | None) -> Term:
+        """A string under a schema that permits strings."""
+
+    @abstractmethod
+    def written(self, value: Any) -> Term:
+        """This one value."""
+
+    @abstractmethod
+    def key(self, key: str) -> Term:
+        """A key of an object, with what stands between it and its value."""
+
+    @abstractmethod
+    def any_key(self) -> Term:
+        """Any key."""
+
+    @abstractmethod
+    def words(self, types: frozenset[str]) -> list[Term]:
+        """``true``, ``false`` and ``null``, as far as the types permit them."""
+
+    # What follows from it
+
+    def value(self, view: SchemaView | None) -> Term:
+        """A value that satisfies the schema."""
+        if view is None or (view.types == ANY_TYPE and not any(part.keys() - _SAYS_NOTHING for part in view.parts)):
+            return self._any()
+        if view.const_values is not None:
+            return choice(*[self.written(value) for value in view.const_values])
+        if any(not _ONLY_IN_JSON.isdisjoint(part) for part in view.parts):
+            return JsonValue(view.standalone())
+        if view.unions:
+            branches = view.alternatives
+            if any(branch.unions for branch in branches) or len(view.unions) > 1:
+                return JsonValue(view.standalone())
+            return choice(*[self.value(branch) for branch in branches])
+        return self._of_types(view)
+
+    def _of_types(self, view: SchemaView) -> Term:
+        types = view.types
+        ways: list[Term] = []
+        if "string" in types:
+            ways.append(self.string(view.view_of({"allOf": [view.schema, {"type": "string"}]})))
+        if types & _NUMBERS:
+            kind = "number" if "number" in types else "integer"
+            ways.append(JsonValue(view.view_of({"allOf": [view.schema, {"type": kind}]}).standalone()))
+        ways += self.words(types)
+        if types & {"array", "object"}:
+            ways.append(self._named(view))
+        return choice(*ways)
+
+    def _any(self) -> Term:
+        if self._any_is_named:
+            return Reference("any_value")
+        self._any_is_named = True
+        numbers = JsonValue({"type": "number"})
+        scalars = (self.string(None), numbers, *self.words(ANY_TYPE))
+        return Rule("any_value", Choice((*scalars, self._array(None, 0, None), self._map(None))))
+
+    def _named(self, view: SchemaView) -> Term:
+        """Containers, by a name that they can refer to themselves by."""
+        name = self._names.get(id(view))
+        if name is not None:
+            return Reference(name)
+        name = self._names[id(view)] = self._new_name("value")
+        self._views.append(view)
+        ways: list[Term] = []
+        if "array" in view.types:
+            ways.append(self._bounded_array(view))
+        if "object" in view.types:
+            ways.append(self._object(view))
+        return Rule(name, choice(*ways))
+
+    def _new_name(self, kind: str) -> str:
+        self._rules += 1
+        return f"{kind}_{self._rules}"
+
+    def _bounded_array(self, view: SchemaView) -> Term:
+        least = max([int(part["minItems"]) for part in view.parts if "minItems" in part], default=0)
+        most = min([int(part["maxItems"]) for part in view.parts if "maxItems" in part], default=None)
+        return self._array(view.items, least, most)
+
+    def _array(self, items: SchemaView | None, least: int, most: int | None) -> Term:
+        if most == 0:
+            return Literal("[]")
+        item = self.value(items)
+        again = item if not isinstance(item, Rule) else Reference(item.name)
+        more = Repeat(sequence(self.comma, again), max(least - 1, 0), None if most is None else most - 1)
+        inside = sequence(item, more)
+        return sequence(Literal("["), inside if least else optional(inside), Literal("]"))
+
+    def arguments(self, schema: object) -> Term:
+        """The arguments of a call under the schema of its parameters."""
+        view = SchemaView(schema)
+        return self.value(view.view_of({"allOf": [schema, {"type": "object"}]}))
+
+    def _object(self, view: SchemaView) -> Term:
+        if not view.properties:
+            return Literal("{}") if view.is_closed else self._map(view.additional)
+        if not view.required <= view.properties.keys():
+            return JsonValue(view.standalone())
+        return sequence(Literal("{"), self.members(view, self.key), Literal("}"))
+
+    def _map(self, values: SchemaView | None) -> Term:
+        return sequence(Literal("{"), self.separated_any(sequence(self.any_key(), self.value(values))), Literal("}"))
+
+    def separated_any(self, member: Term) -> Term:
+        """Any number of members with commas between them."""
+        return optional(sequence(member, Repeat(sequence(self.comma, member))))
+
+    def members(self, view: SchemaView, key: Any) -> Term:
+        """The properties of an object in order, those that are not required each optional. ``key`` makes the term in
+        front of a value."""
+        members = [(sequence(key(name), self.value(v)), name in view.required) for name, v in view.properties.items()]
+        return self._separated(members)
+
+    def _separated(self, members: Sequence[tuple[Term, bool]]) -> Term:
+        """The first member that there is has no comma in front of it; all that follow it have one."""
+        name = self._new_name("members")
+        tail: Term = sequence()
+        tails = [tail]
+        for position in range(len(members) - 1, 0, -1):
+            member, is_required = members[position]
+            item = sequence(self.comma, member)
+            tail = Rule(f"{name}_{position}", sequence(item if is_required else optional(item), tail))
+            tails.append(tail)
+        tails.reverse()
+        ways: list[Term] = []
+        for position, (member, is_required) in enumerate(members):
+            rest = tails[position]
+            ways.append(sequence(member, Reference(rest.name) if ways and isinstance(rest, Rule) else rest))
+            if is_required:
+                return choice(*ways)
+        return choice(*ways, sequence())
+
+
+_SAYS_NOTHING = frozenset(
+    {
+        *("$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$ref"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+    }
+)

@@ -1,0 +1,89 @@
+"""Schemas that admit at least what another does, for what the canonical form cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_LISTED = frozenset({"allOf", "anyOf", "prefixItems"})
+_SINGLE = frozenset({"items", "additionalProperties", "additionalItems"})
+
+_NARROWING = frozenset({"not", "oneOf", "if", "contains", "propertyNames", "dependentSchemas", "dependencies"})
+_UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
+
+
+def without_inner_dialects(schema: Any) -> Any:
+    """The schema without ``$schema`` in parts that have no ``$id``, where it says nothing (draft 2019-09, 8.1.1)."""
+    return _rebuilt(schema, root=True)
+
+
+def _rebuilt(value: Any, *, root: bool = False) -> Any:
+    if isinstance(value, list):
+        return [_rebuilt(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    inner = not root and "$id" not in value and isinstance(value.get("$schema"), str)
+    return {key: _rebuilt(item) for key, item in value.items() if not (inner and key == "$schema")}
+
+
+def weaker(schema: Any, pointer: str) -> Any:
+    """The schema with what stands at the pointer (or around it) replaced by ``true``.
+
+    Only places where more values inside mean more values outside are replaced, so the result admits all that the
+    schema does. Without a pointer the ``unevaluated`` keywords go, and if there are none everything.
+    """
+    place = list(_widening_prefix(pointer))
+    if not place:
+        return _without_unevaluated(schema)
+    return _with_true(schema, place)
+
+
+def _widening_prefix(pointer: str) -> Iterator[str]:
+    """The longest part of the pointer that leads through such places only."""
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    while parts:
+        if parts[0] in _SINGLE:
+            yield parts.pop(0)
+        elif parts[0] in _NAMED | _LISTED and len(parts) > 1:
+            yield parts.pop(0)
+            yield parts.pop(0)
+        else:
+            return
+
+
+def _with_true(value: Any, place: list[str]) -> Any:
+    if not place:
+        return True
+    head, rest = place[0], place[1:]
+    if isinstance(value, list) and head.isdecimal() and int(head) < len(value):
+        copy = list(value)
+        copy[int(head)] = _with_true(value[int(head)], rest)
+        return copy
+    if isinstance(value, dict) and head in value:
+        return {**value, head: _with_true(value[head], rest)}
+    return True
+
+
+def _without_unevaluated(schema: Any) -> Any:
+    if not isinstance(schema, dict) or not _standard(schema.get("$schema")):
+        return True
+    found = False
+
+    def rebuilt(value: Any) -> Any:
+        nonlocal found
+        if isinstance(value, list):
+            return [rebuilt(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        found = found or any(key in value for key in _UNEVALUATED)
+        return {
+            key: item if key in _NARROWING else rebuilt(item) for key, item in value.items() if key not in _UNEVALUATED
+        }
+
+    weakened = rebuilt(schema)
+    return weakened if found else True
+
+
+def _standard(dialect: Any) -> bool:
+    return dialect is None or (isinstance(dialect, str) and "json-schema.org" in dialect)

@@ -88,7 +88,7 @@ def _opened(stack: ExitStack, path: Path | None, mode: str, otherwise: IO[bytes]
     if path is None or str(path) == "-":
         return otherwise
     try:
-        return stack.enter_context(path.open(mode))  # type: ignore[return-value]
+        return stack.enter_context(path.open(mode))
     except OSError as error:
         raise RequestError(f"Cannot open `{path}`: {error.strerror}") from None
 

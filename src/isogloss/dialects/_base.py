@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.resources import files
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isogloss.dialects._markers import Markers
@@ -108,8 +107,9 @@ class Dialect(ABC):
         asked = Conversation((UserMessage("Go on."),), tuple(tools))
         answered = Conversation((*asked.messages, message), asked.tools)
         prompt, whole = self.render(asked).text, self.render(answered, generation_prompt=False).text
-        start = len(commonprefix([prompt, whole]))
-        output = whole[start:].rstrip("\n") if whole.endswith("\n") and not message.text.endswith("\n") else whole[start:]
+        output = whole[_shared(prompt, whole) :]
+        if output.endswith("\n") and not message.text.endswith("\n"):
+            output = output.rstrip("\n")
         for marker in self.markers.kinds.get("turn_end", ()):
             output = output.removesuffix(marker)
         return output
@@ -267,6 +267,11 @@ def runs(messages: Iterable[Message]) -> Iterable[list[Message]]:
         yield [message]
     if run:
         yield run
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def last_user_position(messages: Sequence[Message]) -> int:

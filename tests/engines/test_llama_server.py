@@ -181,7 +181,9 @@ async def test_no_process_can_be_started(demo_model_path: Path, monkeypatch: pyt
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(LlamaServer, "_spawn", fail)
-    with pytest.raises(EngineUnavailableError, match="no process could be started: .*Resource temporarily unavailable"):
+    with pytest.raises(
+        EngineUnavailableError, match=r"no process could be started: .*Resource temporarily unavailable"
+    ):
         await LlamaCppEngine(demo_model_path).start()
 
 

@@ -13,7 +13,7 @@ import msgspec
 from isogloss.engines._llama_stream import TokenProbability
 from isogloss.errors import EngineUnavailableError
 from isogloss.tokenizers import Tokenizer
-from isogloss.tokenizers._vocabulary import Vocabulary
+from isogloss.tokenizers._vocabulary import Vocabulary, end_tokens_by_name
 
 _MARKUP = re.compile(r"<[^\s<>]*[^\W\d_][^\s<>]*>|\[/?[A-Z_]+\]")
 _EVERY_TOKEN = 1 << 24
@@ -44,9 +44,9 @@ def endpoint_tokenizer(client: httpx.Client, name: str, end_of_turn: str) -> Tok
     control, user_defined = endpoint.special_tokens(tokens)
     for text, token in control.items():
         tokens[token] = text.encode()
-    ends = [control[end_of_turn]] if end_of_turn in control else None
-    encoder = _Encoder(endpoint, user_defined)
-    return Vocabulary(name, tokens, {**control, **user_defined}, encoder.encode, end_tokens=ends)
+    special = {**control, **user_defined}
+    ends = {*end_tokens_by_name(special), *(token for text, token in special.items() if text == end_of_turn)}
+    return Vocabulary(name, tokens, special, _Encoder(endpoint, user_defined).encode, end_tokens=ends)
 
 
 class _Encoder:

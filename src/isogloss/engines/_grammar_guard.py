@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from isogloss.constraints.compilation import COMPILED_GRAMMARS
+from isogloss.constraints.matcher import Matcher
 from isogloss.errors import EngineError
 
 if TYPE_CHECKING:
@@ -28,35 +28,30 @@ class GrammarGuard:
     """One generation's way through a grammar. Raises `GrammarError` when it does not compile."""
 
     def __init__(self, grammar: str, tokenizer: Tokenizer) -> None:
-        self._matcher = COMPILED_GRAMMARS.get(grammar, tokenizer).deep_copy()
+        self._matcher = Matcher(grammar, tokenizer)
         self._tokenizer = tokenizer
-        self._end_tokens = frozenset(tokenizer.llguidance().eos_tokens)
         self._special = {token: text for text, token in tokenizer.special_tokens.items()}
 
     @property
     def is_complete(self) -> bool:
         """Whether the output may end here."""
-        return bool(self._matcher.is_accepting())
+        return self._matcher.is_complete
 
     def take(self, token: int) -> Role:
         """Follow one token. Raises `EngineError` when the grammar does not allow it.
 
-        A special token counts as the text that it spells where the grammar allows only that.
+        A special token that the grammar does not await counts as the text that it spells, if that is allowed.
         """
-        spelling = self._special.get(token)
-        if spelling is None:
-            if self._matcher.try_consume_tokens([token]) == 1:
-                return Role.TEXT
-            raise self._broken(self._tokenizer.token_bytes(token).decode("utf-8", "replace"))
         was_complete = self.is_complete
-        before = self._matcher.deep_copy()
-        if self._matcher.consume_token(token):
-            return Role.CLOSING if was_complete and token in self._end_tokens else Role.CONTROL
-        self._matcher = before  # a token that is refused leaves the matcher broken
-        if was_complete:
+        if was_complete and token in self._tokenizer.end_tokens:
             return Role.CLOSING
-        ids = self._tokenizer.encode(spelling)
-        if self._matcher.try_consume_tokens(ids) == len(ids):
+        spelling = self._special.get(token)
+        if self._matcher.accept(token):
+            return Role.TEXT if spelling is None else Role.CONTROL
+        if spelling is None:
+            raise self._broken(self._tokenizer.token_bytes(token).decode("utf-8", "replace"))
+        text = self._tokenizer.encode(spelling)
+        if self._matcher.accept_all(text) == len(text):
             return Role.TEXT
         raise self._broken(spelling)
 

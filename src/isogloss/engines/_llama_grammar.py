@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-HEADER = "%llguidance {}"
+from isogloss.constraints.lark import HEADER
+
 UNFORCED_HEADER = '%llguidance {"no_forcing": true}'
 _LEXEME = re.compile(
     r'(?P<text>"(?:[^"\\]|\\.)*"?)|//[^\n]*|(?P<regex>/(?:[^/\\\n]|\\.)+/?)|(?P<name><[^\s<>\[][^\s<>]*>)'

@@ -27,7 +27,7 @@ def accepts(constraint: Constraint, text: str | Prompt, tokenizer: Tokenizer | N
     string, wherever it spells one. Raises `GrammarError` when the grammar does not compile.
     """
     special = () if tokenizer is None else sorted(constraint.markers & tokenizer.special_tokens.keys())
-    vocabulary = byte_level(special)
+    vocabulary = byte_level(special, ends_by_name=False)  # an engine stops at some markers; a text goes on
     matcher = constraint.matcher(vocabulary)
     control = constraint.markers & vocabulary.special_tokens.keys()
     offset = 0

@@ -6,7 +6,7 @@ from isogloss.constraints.acceptance import Acceptance, accepts
 from isogloss.constraints.compilation import compile_check
 from isogloss.constraints.constraint import Constraint
 from isogloss.constraints.matcher import Matcher
-from isogloss.constraints.terms import (
+from isogloss.grammar import (
     Choice,
     FreeText,
     Grammar,

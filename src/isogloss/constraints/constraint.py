@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from isogloss.constraints.lark import write_lark
 from isogloss.constraints.matcher import Matcher
-from isogloss.constraints.terms import Grammar, JsonValue, Regex, Term, markers_of
 from isogloss.errors import SchemaError
+from isogloss.grammar import Grammar, JsonValue, Regex, Term, markers_of
 
 if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer

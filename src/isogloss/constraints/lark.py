@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from isogloss.constraints.json_value import json_grammar
-from isogloss.constraints.terms import (
+from isogloss.errors import GrammarError
+from isogloss.grammar import (
     Choice,
     FreeText,
     Grammar,
@@ -28,7 +29,6 @@ from isogloss.constraints.terms import (
     Sequence,
     Term,
 )
-from isogloss.errors import GrammarError
 
 HEADER = "%llguidance {}"
 """By this first line an engine that knows several grammar languages tells this one."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isogloss.constraints.terms import Literal, Marker, Term, choice, sequence
 from isogloss.dialects._brace_calls import spelled
 from isogloss.dialects._markers import Markers
+from isogloss.grammar import Literal, Marker, Term, choice, sequence
 from isogloss.messages import Tool
 from isogloss.notations.gemma_grammar import GemmaGrammar
 

@@ -17,7 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isogloss.constraints.constraint import Constraint
-from isogloss.constraints.terms import (
+from isogloss.dialects._harmony_builtins import is_builtin
+from isogloss.dialects._harmony_calls import FUNCTIONS
+from isogloss.dialects._harmony_markers import CALL, CHANNEL, CONSTRAIN, END, MARKERS, MESSAGE, RETURN, START
+from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
+from isogloss.dialects._turn import answer
+from isogloss.grammar import (
     FreeText,
     JsonValue,
     Literal,
@@ -28,11 +33,6 @@ from isogloss.constraints.terms import (
     optional,
     sequence,
 )
-from isogloss.dialects._harmony_builtins import is_builtin
-from isogloss.dialects._harmony_calls import FUNCTIONS
-from isogloss.dialects._harmony_markers import CALL, CHANNEL, CONSTRAIN, END, MARKERS, MESSAGE, RETURN, START
-from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
-from isogloss.dialects._turn import answer
 from isogloss.messages import ResponseFormat, Tool, ToolChoice
 
 FOREIGN = tuple(Marker(marker) for marker in sorted(MARKERS.special))

@@ -9,18 +9,20 @@ quotes or none. The entities of XML are decoded in attributes and, but for famil
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import regex
 
-from isogloss.constraints.terms import Literal, Marker, Repeat, Term, sequence
+from isogloss.dialects._base import Dialect
 from isogloss.dialects._lexicon import Found, Lexicon, spell
 from isogloss.dialects._markers import Markers
 from isogloss.dialects._tag_calls import NO_NAME, TagCallScanner
 from isogloss.dialects._tag_grammar import calls, parameters
-from isogloss.messages import Tool
+from isogloss.dialects._tag_writing import write_call
+from isogloss.grammar import Literal, Marker, Repeat, Term, sequence
+from isogloss.messages import Tool, ToolCall
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView
 
@@ -149,15 +151,18 @@ syntax = lru_cache(maxsize=64)(InvokeSyntax)
 
 
 class InvokeCallScanner(TagCallScanner):
-    """Scans calls of this form. A subclass sets its lexicons with `_set_invoke_lexicons`."""
+    """Scans one turn with calls of this form."""
 
-    def _set_invoke_lexicons(self, tags: InvokeTags, markers: Markers, control: frozenset[str]) -> None:
+    def __init__(
+        self, tags: InvokeTags, markers: Markers, tools: Iterable[Tool], starts_in: str, control: frozenset[str]
+    ) -> None:
         prose = markers.prose(control, extra=("invoke", "invoke_close", "parameter_close"), trims=TRIMS)
         self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
         self.faults = markers.lexicon(("call_close", "invoke_close", "call", "invoke", "turn_end"), control)
         lexicons = syntax(tags, markers, control)
         self.block, self.between = lexicons.block, lexicons.between
         self.value_end, self.final_value_end = lexicons.value_end, lexicons.final_value_end
+        super().__init__(tools, starts_in)
 
     # -- in running text
 
@@ -268,6 +273,16 @@ def _is_string(found: Found) -> bool | None:
 
 
 # -- writing
+
+
+def write_block(writer: PromptWriter, dialect: Dialect, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+    """A block of calls, each of its tags on a line."""
+    writer.marker(dialect.markers["call"])
+    for call in calls:
+        writer.text("\n")
+        write_call(writer, dialect, call, tools, write_invoke)
+    writer.text("\n")
+    writer.marker(dialect.markers["call_close"])
 
 
 def write_invoke(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from isogloss.constraints.raw_value import raw_value
-from isogloss.constraints.terms import Choice, Literal, Marker, Regex, Repeat, Term, optional, sequence
 from isogloss.errors import UnrepresentableError
+from isogloss.grammar import Choice, Literal, Marker, Regex, Repeat, Term, optional, sequence
 from isogloss.messages import Tool
+from isogloss.notations.markup_grammar import raw_value
 from isogloss.schema.view import SchemaView
 
 ANY_KEY = r"[A-Za-z_][A-Za-z0-9_.\-]{0,63}"

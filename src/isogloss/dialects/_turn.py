@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from isogloss.constraints.constraint import Constraint
-from isogloss.constraints.terms import (
+from isogloss.dialects._markers import Markers
+from isogloss.grammar import (
     Choice,
     FreeText,
     JsonValue,
@@ -28,8 +29,7 @@ from isogloss.constraints.terms import (
     optional,
     sequence,
 )
-from isogloss.constraints.terms import choice as choice_of
-from isogloss.dialects._markers import Markers
+from isogloss.grammar import choice as choice_of
 from isogloss.messages import ResponseFormat, Tool, ToolChoice
 from isogloss.notations.json import write as write_json
 

@@ -23,9 +23,8 @@ escaped as XML asks; values are not. Source: Anthropic's published prompt format
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from isogloss.constraints.terms import Marker, Term
 from isogloss.dialects._human_assistant import HUMAN, HumanAssistantDialect
 from isogloss.dialects._invoke_calls import (
     NAMESPACE,
@@ -34,23 +33,24 @@ from isogloss.dialects._invoke_calls import (
     block_grammar,
     escape_attribute,
     patterns,
-    write_invoke,
+    write_block,
 )
 from isogloss.dialects._markers import REFUSALS, Markers
-from isogloss.dialects._tag_writing import write_call
+from isogloss.grammar import Marker, Term
 from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 
 TAGS = InvokeTags()
-_RESULTS = InvokeTags(blocks="function_results|tool_response")
-_THINKING = InvokeTags(blocks="thinking|think|scratchpad")
+THINKING = InvokeTags(blocks="thinking|think|scratchpad")
+RESULTS = InvokeTags(blocks="function_results|tool_response")
 PATTERNS = {
     **patterns(TAGS),
-    "think": _THINKING.block(),
-    "think_close": _THINKING.closing(_THINKING.blocks),
-    "result": _RESULTS.block(),
-    "result_close": _RESULTS.closing(_RESULTS.blocks),
+    "think": THINKING.block(),
+    "think_close": THINKING.closing(THINKING.blocks),
+    "result": RESULTS.block(),
+    "result_close": RESULTS.closing(RESULTS.blocks),
 }
+BEGINNING = TAGS.beginning(*THINKING.blocks.split("|"), *RESULTS.blocks.split("|"))
 MARKERS = Markers(
     {
         "call": "<function_calls>",
@@ -62,17 +62,9 @@ MARKERS = Markers(
         **REFUSALS,
     },
     patterns=PATTERNS,
-    beginning=TAGS.beginning(*_THINKING.blocks.split("|"), *_RESULTS.blocks.split("|")),
+    beginning=BEGINNING,
     stop=(HUMAN, "<function_results>"),
 )
-
-
-class AnthropicScanner(InvokeCallScanner):
-    """Scans one turn."""
-
-    def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
-        self._set_invoke_lexicons(TAGS, MARKERS, control)
-        super().__init__(tools, starts_in)
 
 
 class Anthropic(HumanAssistantDialect):
@@ -85,12 +77,7 @@ class Anthropic(HumanAssistantDialect):
     templates = rf"<{NAMESPACE}function_calls>"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
-        writer.marker("<function_calls>")
-        for call in calls:
-            writer.text("\n")
-            write_call(writer, self, call, tools, write_invoke)
-        writer.text("\n")
-        writer.marker("</function_calls>")
+        write_block(writer, self, calls, tools)
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         blocks = [_result(result) for result in results]
@@ -101,8 +88,8 @@ class Anthropic(HumanAssistantDialect):
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return block_grammar(tools, parallel, Marker("</function_calls>"))
 
-    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> AnthropicScanner:
-        return AnthropicScanner(tools, starts_in, control)
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> InvokeCallScanner:
+        return InvokeCallScanner(TAGS, MARKERS, tools, starts_in, control)
 
 
 def _result(result: ToolMessage) -> str:

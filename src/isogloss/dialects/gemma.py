@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.constraints.terms import Term
 from isogloss.dialects._brace_calls import BraceCallScanner
 from isogloss.dialects._brace_grammar import call_grammar
 from isogloss.dialects._gemma_turns import GemmaTurnsDialect
@@ -28,6 +27,7 @@ from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._scanner import Prose
 from isogloss.events import ReasoningDelta
+from isogloss.grammar import Term
 from isogloss.messages import Tool
 from isogloss.prompt import PromptWriter
 

@@ -24,7 +24,6 @@ from functools import lru_cache
 
 import regex
 
-from isogloss.constraints.terms import Literal, Marker, Term, sequence
 from isogloss.dialects._lexicon import Found, Lexicon, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._tag_calls import TagCallScanner
@@ -32,6 +31,7 @@ from isogloss.dialects._tag_grammar import calls, parameters
 from isogloss.dialects._tag_writing import write_call
 from isogloss.dialects._tagged_json import TaggedJsonScanner
 from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.grammar import Literal, Marker, Term, sequence
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.constraints.terms import Marker, Term, sequence
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.dialects._tagged_json import TaggedJsonScanner
 from isogloss.dialects._turn import GAP, json_envelope
+from isogloss.grammar import Marker, Term, sequence
 from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.notations.json import write as write_json
 from isogloss.prompt import PromptWriter

@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from isogloss.constraints.terms import Literal, Marker, Term, sequence
 from isogloss.dialects._function_calls import is_name, value_end
 from isogloss.dialects._tag_grammar import calls, parameters
 from isogloss.dialects._tool_call_tags import ToolCallTagScanner
 from isogloss.dialects.qwen3 import MARKERS, Qwen3
 from isogloss.errors import UnrepresentableError
+from isogloss.grammar import Literal, Marker, Term, sequence
 from isogloss.messages import Tool, ToolCall
 from isogloss.notations.markup import escape_tags
 from isogloss.notations.markup import write as write_markup

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from isogloss.constraints.raw_value import raw_value
-from isogloss.constraints.terms import FreeText, Literal, Marker, Regex, Term, choice, sequence
+from isogloss.grammar import FreeText, Literal, Marker, Regex, Term, choice, sequence
 from isogloss.notations.gemma import Delimiters, write
+from isogloss.notations.markup_grammar import raw_value
 from isogloss.notations.nested_grammar import NestedGrammar
 from isogloss.schema.view import SchemaView
 

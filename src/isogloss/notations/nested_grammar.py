@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from isogloss.constraints.terms import (
+from isogloss.grammar import (
     Choice,
     JsonValue,
     Literal,
@@ -77,14 +77,19 @@ class NestedGrammar(ABC):
             return self._any()
         if view.const_values is not None:
             return choice(*[self.written(value) for value in view.const_values])
-        if any(not _ONLY_IN_JSON.isdisjoint(part) for part in view.parts):
+        if not self.is_plain(view):
             return JsonValue(view.standalone())
         if view.unions:
-            branches = view.alternatives
-            if any(branch.unions for branch in branches) or len(view.unions) > 1:
-                return JsonValue(view.standalone())
-            return choice(*[self.value(branch) for branch in branches])
+            return choice(*[self.value(branch) for branch in view.alternatives])
         return self._of_types(view)
+
+    def is_plain(self, view: SchemaView) -> bool:
+        """Whether the notation can hold values to the schema in its own way."""
+        if any(not _ONLY_IN_JSON.isdisjoint(part) for part in view.parts):
+            return False
+        if len(view.unions) > 1 or any(branch.unions for branch in view.alternatives):
+            return False
+        return view.required <= view.properties.keys() or bool(view.unions)
 
     def _of_types(self, view: SchemaView) -> Term:
         types = view.types
@@ -147,9 +152,11 @@ class NestedGrammar(ABC):
     def _object(self, view: SchemaView) -> Term:
         if not view.properties:
             return Literal("{}") if view.is_closed else self._map(view.additional)
-        if not view.required <= view.properties.keys():
-            return JsonValue(view.standalone())
-        return sequence(Literal("{"), self.members(view, self.key), Literal("}"))
+        members = [
+            (sequence(self.key(key), self.value(member)), key in view.required)
+            for key, member in view.properties.items()
+        ]
+        return sequence(Literal("{"), self.separated(members), Literal("}"))
 
     def _map(self, values: SchemaView | None) -> Term:
         return sequence(Literal("{"), self.separated_any(sequence(self.any_key(), self.value(values))), Literal("}"))
@@ -158,14 +165,11 @@ class NestedGrammar(ABC):
         """Any number of members with commas between them."""
         return optional(sequence(member, Repeat(sequence(self.comma, member))))
 
-    def members(self, view: SchemaView, key: Any) -> Term:
-        """The properties of an object in order, those that are not required each optional. ``key`` makes the term in
-        front of a value."""
-        members = [(sequence(key(name), self.value(v)), name in view.required) for name, v in view.properties.items()]
-        return self._separated(members)
+    def separated(self, members: Sequence[tuple[Term, bool]]) -> Term:
+        """Members in order, each with whether it is required, with commas between them.
 
-    def _separated(self, members: Sequence[tuple[Term, bool]]) -> Term:
-        """The first member that there is has no comma in front of it; all that follow it have one."""
+        The first one that there is has no comma in front of it; all that follow it have one.
+        """
         name = self._new_name("members")
         tail: Term = sequence()
         tails = [tail]

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -418,7 +417,7 @@ PYTHON_WORDS = {True: "True", False: "False", None: "None"}
 JSON_WORDS = {True: "true", False: "false", None: "null"}
 
 
-def write(value: Any, quote: str = '"', words: dict[bool | None, str] = PYTHON_WORDS) -> str:
+def write(value: Any, quote: str = '"', words: Mapping[bool | None, str] = PYTHON_WORDS) -> str:
     """The literal of a JSON value: strings in ``quote``, the three words as ``words`` has them."""
     if isinstance(value, str):
         return _write_string(value, quote)
@@ -432,18 +431,19 @@ def write(value: Any, quote: str = '"', words: dict[bool | None, str] = PYTHON_W
     return write_json(value)
 
 
-def write_arguments(arguments: dict[str, Any], quote: str = '"', words: dict[bool | None, str] = PYTHON_WORDS) -> str:
+def write_arguments(
+    arguments: dict[str, Any], quote: str = '"', words: Mapping[bool | None, str] = PYTHON_WORDS
+) -> str:
     """The inside of a call's parentheses. Keys that are no keywords of a call stand in a ``**{...}``."""
-    written = []
-    for is_keyword, members in groupby(arguments.items(), lambda member: _is_keyword(member[0])):
-        if is_keyword:
-            written += [f"{key}={write(value, quote, words)}" for key, value in members]
-        else:
-            written.append(f"**{write(dict(members), quote, words)}")
+    written = [
+        f"{key}={write(value, quote, words)}" if is_keyword(key) else f"**{write({key: value}, quote, words)}"
+        for key, value in arguments.items()
+    ]
     return ", ".join(written)
 
 
-def _is_keyword(key: str) -> bool:
+def is_keyword(key: str) -> bool:
+    """Whether a call can name an argument so."""
     return key.isascii() and key.isidentifier() and not keyword.iskeyword(key)
 
 

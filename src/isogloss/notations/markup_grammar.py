@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from isogloss.constraints.terms import Choice, FreeText, JsonValue, Literal, Marker, Term, sequence
+from isogloss.grammar import Choice, FreeText, JsonValue, Literal, Marker, Term, sequence
 from isogloss.notations.markup import write
 from isogloss.schema.formats import format_patterns
 from isogloss.schema.view import SchemaView

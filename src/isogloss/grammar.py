@@ -92,8 +92,14 @@ class Grammar(msgspec.Struct, frozen=True):
     lark: str
 
 
+class Nested(msgspec.Struct, frozen=True):
+    """Text of a grammar of its own, in llguidance's Lark, whose rules have nothing to do with those around it."""
+
+    lark: str
+
+
 Term: TypeAlias = (
-    Literal | Marker | Regex | FreeText | JsonValue | Sequence | Choice | Repeat | Rule | Reference | Grammar
+    Literal | Marker | Regex | FreeText | JsonValue | Sequence | Choice | Repeat | Rule | Reference | Grammar | Nested
 )
 
 

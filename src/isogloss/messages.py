@@ -13,6 +13,10 @@ from isogloss.errors import ConversationError
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
+LARK_KEYWORD = "x-lark"
+"""The keyword of a string's schema that holds a grammar of llguidance's Lark."""
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """A call that an assistant made. ``arguments`` is a JSON object; a custom tool's free text is its ``input``."""
 
@@ -95,8 +99,19 @@ class Tool(msgspec.Struct, frozen=True):
 
     @classmethod
     def custom(cls, name: str, description: str = "", grammar: TextGrammar | None = None) -> Tool:
-        """A tool that takes free text."""
-        parameters = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+        """A tool that takes free text. Its parameters say so as a schema: a regular expression as ``pattern``, a Lark
+        grammar under `LARK_KEYWORD`, which notations that write text as it is can hold a model to."""
+        text: dict[str, Any] = {"type": "string"}
+        if grammar is not None and grammar.syntax == "regex":
+            text["pattern"] = f"^(?:{grammar.definition})$"
+        elif grammar is not None:
+            text[LARK_KEYWORD] = grammar.definition
+        parameters = {
+            "type": "object",
+            "properties": {"input": text},
+            "required": ["input"],
+            "additionalProperties": False,
+        }
         return cls(name, description, parameters, False, True, grammar)
 
     @classmethod

@@ -22,6 +22,7 @@ from isogloss.grammar import (
     JsonValue,
     Literal,
     Marker,
+    Nested,
     Reference,
     Regex,
     Repeat,
@@ -95,6 +96,8 @@ class _Writer:
             case Reference(name):
                 self._referenced.add(name)
                 return f"rule_{name}"
+            case Nested(lark):
+                return self._named("nested", f": %lark {{\n{lark}\n}}")
             case Grammar():
                 raise GrammarError("Expected a whole grammar to stand alone, got one within another term")
 

@@ -27,6 +27,7 @@ from isogloss.grammar import (
     JsonValue,
     Literal,
     Marker,
+    Nested,
     Repeat,
     Term,
     choice,
@@ -94,7 +95,9 @@ def _call(tool: Tool, *ends: Marker) -> Term:
     recipient = tool.name if built_in else FUNCTIONS + tool.name
     opening = sequence(Marker(CHANNEL), Literal(f"{'analysis' if built_in else 'commentary'} to={recipient} "))
     if tool.is_custom:
-        pattern = tool.grammar.definition if tool.grammar is not None and tool.grammar.syntax == "regex" else None
+        if tool.grammar is not None and tool.grammar.syntax == "lark":
+            return sequence(opening, Literal("code"), Marker(MESSAGE), Nested(tool.grammar.definition), choice(*ends))
+        pattern = None if tool.grammar is None else tool.grammar.definition
         text = FreeText(until=ends, pattern=pattern, excluding=FOREIGN)
         return sequence(opening, Literal("code"), Marker(MESSAGE), text)
     kind = Literal("code") if built_in else sequence(Marker(CONSTRAIN), Literal("json"))

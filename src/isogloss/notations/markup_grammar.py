@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from isogloss.grammar import Choice, FreeText, JsonValue, Literal, Marker, Term, sequence
+from isogloss.grammar import Choice, FreeText, JsonValue, Literal, Marker, Nested, Term, sequence
+from isogloss.messages import LARK_KEYWORD
 from isogloss.notations.markup import write
 from isogloss.schema.formats import format_patterns
 from isogloss.schema.view import SchemaView
@@ -31,6 +32,9 @@ def raw_value(view: SchemaView | None, closer: Literal | Marker, *excluding: Lit
     json_text = sequence(JsonValue(view.standalone()), closer)
     if not view.allows_string:
         return json_text
+    for part in view.parts:
+        if isinstance(part.get(LARK_KEYWORD), str):
+            return sequence(Nested(part[LARK_KEYWORD]), closer)
     text = _text(view, closer, excluding)
     if view.only_string or (text.pattern is None and text.max_length is None):
         return text

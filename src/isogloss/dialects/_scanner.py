@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
+from isogloss.dialects._code_marks import CodeMarks
 from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_stand_ins
 from isogloss.events import (
     Event,
@@ -87,8 +88,7 @@ class StreamScanner:
         self._trim = starts_in == "reasoning" and not self.framed_by_tokens
         self._kept_space = False
         self._previous = ""
-        self._fences = 0
-        self._backticks = 0
+        self._code = CodeMarks()
         self._raw: list[str] | None = None
         self._raw_start = 0
         self._reason = ""
@@ -166,8 +166,8 @@ class StreamScanner:
                 self._pos = len(text)
                 self._previous = text[-1]
                 self._kept_space = False
-                if "`" in text or self._backticks:
-                    self._count_fences(text[pos:])
+                if "`" in text or self._code.pending:
+                    self._code.read(text[pos:])
             return False
         at = pos
         while True:
@@ -177,6 +177,9 @@ class StreamScanner:
                 return False
             if self._is_mention(found):  # type: ignore[arg-type]
                 at = found.start + 1  # type: ignore[union-attr]
+                self._kept_space = False
+                self._emit_prose(text[self._pos : at], at)
+                self._pos = at
                 continue
             self._say(found.start, found.kind in mode.trims)  # type: ignore[union-attr]
             self._pos = found.end  # type: ignore[union-attr]
@@ -184,25 +187,16 @@ class StreamScanner:
             return True
 
     def _is_mention(self, found: Found) -> bool:
-        """Text that only talks of a marker: right behind a backtick, or a think tag in a code fence."""
+        """Text that only talks of a marker: right behind the backtick that opens a span of code, or a think tag in a
+        code fence."""
         start = found.start
         if not self._text[start].isascii():
             return False  # a control token is never a mention
         previous = self._text[start - 1] if start > self._pos else self._previous
-        if previous == "`":
-            return True
-        if found.kind not in ("think", "think_close") or self._mode is not self.text_prose:
+        if previous != "`" and (found.kind not in ("think", "think_close") or self._mode is not self.text_prose):
             return False
-        return (self._fences + self._new_fences(self._text[self._pos : start])) % 2 == 1
-
-    def _new_fences(self, said: str) -> int:
-        return ("`" * self._backticks + said).count("```") if "`" in said else 0
-
-    def _count_fences(self, said: str) -> None:
-        """Keep count of runs of three backticks, a run that goes on in the next piece included."""
-        self._fences += self._new_fences(said)
-        run = len(said) - len(said.rstrip("`"))
-        self._backticks = (run + (self._backticks if run == len(said) else 0)) % 3
+        code = self._code.after(self._text[self._pos : start])
+        return code.in_span if previous == "`" else code.in_fence
 
     def _flow(self, end: int) -> None:
         """Say the text up to ``end``, but hold back white space that a marker may yet claim."""
@@ -242,8 +236,8 @@ class StreamScanner:
     def _emit_prose(self, said: str, end: int) -> None:
         end += self._base
         self._previous = said[-1]
-        if "`" in said or self._backticks:
-            self._count_fences(said)
+        if "`" in said or self._code.pending:
+            self._code.read(said)
         if self._has_controls:
             said = without_stand_ins(said)
         self._out.append(self._mode.event(said, self._mark, end))
@@ -256,6 +250,7 @@ class StreamScanner:
         self._trim = trim and not self.framed_by_tokens
         self._kept_space = False
         self._previous = ""
+        self._code = CodeMarks()
 
     # -- markers that many dialects have
 

@@ -61,8 +61,8 @@ def row(name: str) -> list[float]:
         reasoning = per_delta(dialect, dialect.render_reasoning(code(large)))
     except UnrepresentableError:
         reasoning = float("nan")
-    worst_small = max(per_delta(dialect, output, repeats=1) for output in flood(dialect, small))
-    worst_large = max(per_delta(dialect, output, repeats=1) for output in flood(dialect, large))
+    worst_small = max(per_delta(dialect, output, repeats=2) for output in flood(dialect, small))
+    worst_large = max(per_delta(dialect, output, repeats=2) for output in flood(dialect, large))
     return [*sizes, per_delta(dialect, code(large)), reasoning, worst_small, worst_large]
 
 

@@ -160,6 +160,17 @@ async def test_a_script_that_is_cut_short_need_not_complete_the_grammar() -> Non
     assert chunks[-1].finish == "length"
 
 
+async def test_pieces_without_text_say_nothing() -> None:
+    engine = ScriptedEngine(Script(["", Piece(""), "no"]), tokenizer=CALL)
+    assert await pieces_of(engine, GenerationRequest(grammar=GRAMMAR)) == ["no"]
+
+
+async def test_a_control_token_that_the_grammar_takes_for_text_only() -> None:
+    engine = ScriptedEngine(Script([Piece("<|call|>", is_control=True)]), tokenizer=CALL)
+    with pytest.raises(EngineError, match=r"wrote '<\|call\|>', not allowed there"):
+        await chunks_of(engine, GenerationRequest(grammar='%llguidance {}\nstart: "<|call|>"'))
+
+
 async def test_an_engine_that_takes_no_grammar() -> None:
     engine = ScriptedEngine("yes", takes_grammar=False)
     with pytest.raises(EngineCapabilityError, match="no grammar"):

@@ -25,11 +25,16 @@ class Role(Enum):
 
 
 class GrammarGuard:
-    """One generation's way through a grammar. Raises `GrammarError` when it does not compile."""
+    """One generation's way through a grammar. Raises `GrammarError` when it does not compile.
 
-    def __init__(self, grammar: str, tokenizer: Tokenizer) -> None:
+    ``special_may_be_text``: to the engine some special tokens are text like any other, and where the grammar does not
+    await one it counts as the text that it spells.
+    """
+
+    def __init__(self, grammar: str, tokenizer: Tokenizer, *, special_may_be_text: bool = False) -> None:
         self._matcher = Matcher(grammar, tokenizer)
         self._tokenizer = tokenizer
+        self._special_may_be_text = special_may_be_text
         self._special = {token: text for text, token in tokenizer.special_tokens.items()}
 
     @property
@@ -38,22 +43,16 @@ class GrammarGuard:
         return self._matcher.is_complete
 
     def take(self, token: int) -> Role:
-        """Follow one token. Raises `EngineError` when the grammar does not allow it.
-
-        A special token that the grammar does not await counts as the text that it spells, if that is allowed.
-        """
+        """Follow one token. Raises `EngineError` when the grammar does not allow it."""
         was_complete = self.is_complete
         if was_complete and token in self._tokenizer.end_tokens:
             return Role.CLOSING
         spelling = self._special.get(token)
         if self._matcher.accept(token):
             return Role.TEXT if spelling is None else Role.CONTROL
-        if spelling is None:
-            raise self._broken(self._tokenizer.token_bytes(token).decode("utf-8", "replace"))
-        text = self._tokenizer.encode(spelling)
-        if self._matcher.accept_all(text) == len(text):
-            return Role.TEXT
-        raise self._broken(spelling)
-
-    def _broken(self, text: str) -> EngineError:
-        return EngineError(f"The engine broke the grammar that it was given: it wrote {text!r}, not allowed there")
+        if spelling is not None and self._special_may_be_text:
+            text = self._tokenizer.encode(spelling)
+            if self._matcher.accept_all(text) == len(text):
+                return Role.TEXT
+        wrote = self._tokenizer.token_bytes(token).decode("utf-8", "replace")
+        raise EngineError(f"The engine broke the grammar that it was given: it wrote {wrote!r}, not allowed there")

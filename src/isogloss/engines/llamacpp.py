@@ -193,7 +193,7 @@ class LlamaCppEngine:
             yield Chunk(finish="length", usage=Usage(len(ids)))
             return
         grammar = None if request.grammar is None else for_llama(request.grammar, self.tokenizer.special_tokens)
-        guard = None if grammar is None else GrammarGuard(grammar, self.tokenizer)
+        guard = None if grammar is None else GrammarGuard(grammar, self.tokenizer, special_may_be_text=True)
         body = _body(request, ids, grammar)
         stream = CompletionStream(self._vocabulary, sampling.logprobs)
         generation = LlamaGeneration(stream, Stops(sampling.stop, self.tokenizer.special_tokens), guard)

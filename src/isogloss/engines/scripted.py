@@ -251,7 +251,8 @@ def _die(script: Script, position: int) -> None:
 def _apart(part: str | Piece, control: Sequence[str]) -> Iterator[Piece]:
     """The part as pieces, each spelling of a control token one of its own."""
     if isinstance(part, Piece):
-        yield part
+        if part.text:
+            yield part
         return
     spellings = "|".join(re.escape(text) for text in sorted(control, key=len, reverse=True))
     for index, text in enumerate(re.split(f"({spellings})", part) if control else [part]):

@@ -34,7 +34,7 @@ class Matcher:
 
     def copy(self) -> Matcher:
         """A matcher at the same place that goes its own way."""
-        twin = Matcher.__new__(Matcher)
+        twin = type(self).__new__(type(self))
         twin._lark = self._lark
         twin._tokenizer = self._tokenizer
         twin._engine = self._engine.deep_copy()

@@ -73,7 +73,13 @@ class Canonical:
 
     def _canonicalize(self) -> CanonicalSchema:
         document = self.document
-        root = self._canonical_form(document)
+        try:
+            root = self._canonical_form(document)
+        except jsonschema_rs.ValidationError as error:
+            if not {"pattern", "patternProperties"} & set(error.instance_path):
+                raise
+            document = self.document = weakening.with_strict_patterns(document)
+            root = self._canonical_form(document)
         if root.kind is forms.CanonicalKind.RAW:
             document = weakening.without_inner_dialects(document)
             root = self._canonical_form(document)

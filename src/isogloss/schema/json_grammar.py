@@ -115,6 +115,7 @@ class GrammarWriter:
 
     def shared(self, name: str) -> str:
         if name not in self._shared:
+            self.open_keys = self.open_keys or name == "json_any_object"
             self._shared[name] = _PRELUDE[name]
             for need in _NEEDS.get(name, ()):
                 self.shared(need)
@@ -244,8 +245,6 @@ class GrammarWriter:
         if set(types) >= {"null", "boolean", "number", "string", "array", "object"}:
             return self.shared("json_any")
         options = ['"null"' if name == "null" else self.shared(_TYPE_RULES[name]) for name in types]
-        if "array" in types or "object" in types:
-            self.open_keys = True
         return options[0] if len(options) == 1 else f"({' | '.join(options)})"
 
     def literals(self, values: list[Any]) -> str | None:

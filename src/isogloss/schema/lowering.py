@@ -11,6 +11,7 @@ from typing import Any
 
 from isogloss.errors import UnsatisfiableSchemaError
 from isogloss.schema.canonical import Canonical, Schema
+from isogloss.schema.guards import GuardPlan, Guards
 from isogloss.schema.instance_order import ordered
 from isogloss.schema.json_grammar import RULE_PREFIX, TERMINAL_PREFIX, GrammarWriter, JsonGrammar
 from isogloss.schema.key_order import KeyOrder
@@ -27,6 +28,11 @@ class Lowered:
         if grammar is None:
             raise UnsatisfiableSchemaError("No value satisfies the schema", pointer="")
         self._grammar = grammar
+        plan = GuardPlan(self.canonical, self._writer.inexact)
+        self.guards = Guards(
+            plan=plan if plan else None, open_keys=self._writer.open_keys, open_numbers=self._writer.open_numbers
+        )
+        """What the grammar leaves to a matcher."""
 
     def grammar(self, prefix: str = "json_") -> JsonGrammar:
         """The values as rules whose names start with ``prefix`` (lower-case letters, digits and ``_``)."""

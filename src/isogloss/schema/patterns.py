@@ -17,6 +17,7 @@ regular in a useful way: `UnsupportedPatternError` is raised and the caller fall
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -30,6 +31,7 @@ MAXIMUM_SIZE = 5_000
 SHORT_ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x2F: "/", 0x5C: "\\"}
 NUMERIC_ESCAPES = frozenset(range(0x20)) | {0x22, 0x26, 0x27, 0x3C, 0x3E, 0x5C, 0x7F}
 
+_QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 ASCII = (1 << 128) - 1
 BEYOND_ASCII = r"[\x{80}-\x{10FFFF}]"
 
@@ -600,3 +602,29 @@ def terminal(pattern: str) -> str:
         else:
             options.append(f'/"{lead}/ {tail}')
     return " | ".join(options) or _NEVER
+
+
+def strict_spelling(pattern: str) -> str:
+    """The pattern with lone brackets and braces escaped, which browsers take as they are and strict engines do not."""
+    parts = []
+    in_class = False
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            parts.append(pattern[at : at + 2])
+            at += 2
+            continue
+        quantifier = _QUANTIFIER.match(pattern, at) if char == "{" and not in_class else None
+        if quantifier is not None:
+            parts.append(quantifier.group())
+            at = quantifier.end()
+            continue
+        if in_class:
+            in_class = char != "]"
+            parts.append("\\[" if char == "[" else char)
+        else:
+            in_class = char == "["
+            parts.append(f"\\{char}" if char in "]{}" else char)
+        at += 1
+    return "".join(parts)

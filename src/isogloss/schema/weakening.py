@@ -1,9 +1,11 @@
-"""Schemas that admit at least what another does, for what the canonical form cannot hold."""
+"""Schemas rewritten for the validator: to mean the same, or to admit at least as much where it cannot hold it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+
+from isogloss.schema.patterns import strict_spelling
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _LISTED = frozenset({"allOf", "anyOf", "prefixItems"})
@@ -25,6 +27,22 @@ def _rebuilt(value: Any, *, root: bool = False) -> Any:
         return value
     inner = not root and "$id" not in value and isinstance(value.get("$schema"), str)
     return {key: _rebuilt(item) for key, item in value.items() if not (inner and key == "$schema")}
+
+
+def with_strict_patterns(schema: Any) -> Any:
+    """The schema with its patterns as strict engines spell them."""
+    if isinstance(schema, list):
+        return [with_strict_patterns(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rewritten = {key: with_strict_patterns(item) for key, item in schema.items()}
+    if isinstance(schema.get("pattern"), str):
+        rewritten["pattern"] = strict_spelling(schema["pattern"])
+    if isinstance(schema.get("patternProperties"), dict):
+        rewritten["patternProperties"] = {
+            strict_spelling(key): item for key, item in rewritten["patternProperties"].items()
+        }
+    return rewritten
 
 
 def weaker(schema: Any, pointer: str) -> Any:

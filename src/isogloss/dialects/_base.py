@@ -200,10 +200,13 @@ class Dialect(ABC):
 class BlockDialect(Dialect):
     """A dialect whose turns are reasoning, text and blocks of calls, one after the other: all but harmony."""
 
+    bare_call: ClassVar[str] = ""
+    """What a block of calls begins with, at the start of a line, where the format has no marker for it."""
+
     @abstractmethod
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
-        """The rest of a block of calls behind the marker ``call``, to the last of its closing markers. ``parallel``:
-        the block may hold several calls, where the format has such blocks."""
+        """The rest of a block of calls behind the marker ``call`` (or `bare_call`), to the last of its closing markers.
+        ``parallel``: the block may hold several calls, where the format has such blocks."""
 
     def constraint(
         self,
@@ -224,6 +227,7 @@ class BlockDialect(Dialect):
             response_format,
             parallel=parallel,
             reasoning=reasoning,
+            bare=self.bare_call,
         )
 
 

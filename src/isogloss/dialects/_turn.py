@@ -7,8 +7,9 @@
               | answer | refusal | block ...   a response format, with or without tools
     reasoning = think text think_close         "open": the prompt has written think already
 
-A dialect adds what a block is from its marker ``call`` on (`CallGrammar`). Free text holds no marker that would make it
-anything else: no call outside a block, no result, no end of the turn.
+A dialect adds what a block is from its marker ``call`` on (`CallGrammar`); where blocks have no marker they begin with
+a text of their own at the start of a line. Free text holds no marker that would make it anything else: no call outside
+a block, no result, no end of the turn.
 """
 
 from __future__ import annotations
@@ -50,14 +51,16 @@ def turn(
     parallel: bool,
     reasoning: bool | str,
     gap: Term = GAP,
+    bare: str = "",
 ) -> Constraint:
-    """The constraint of a turn. ``gap`` may stand between tags; formats framed by control tokens have none."""
+    """The constraint of a turn. ``gap`` may stand between tags; formats framed by control tokens have none. ``bare`` is
+    what a block begins with, at the start of a line, where the format has no marker for it."""
     allowed = choice.allowed(tools)
     parts: list[Term] = []
     if reasoning and "think" in markers.kinds:
         parts.append(_reasoning(markers, is_open=reasoning == "open"))
         parts.append(gap)
-    parts.append(_body(markers, calls, allowed, choice, response_format, parallel, gap))
+    parts.append(_body(markers, calls, allowed, choice, response_format, parallel, gap, bare))
     return Constraint(sequence(*parts))
 
 
@@ -75,8 +78,9 @@ def _body(
     response_format: ResponseFormat | None,
     parallel: bool,
     gap: Term,
+    bare: str,
 ) -> Term:
-    call = Marker(markers["call"])
+    call = Literal(bare) if bare else markers.term(markers["call"])
     blocks: Term | None = None
     if tools:
         block = sequence(call, calls(tools, parallel))
@@ -91,11 +95,27 @@ def _body(
             ways.append(blocks)
         return choice_of(*ways)
     inside = _foreign(markers, "turn_end", "result", "result_close", "call_close")
+    if bare:
+        return _bare_body(bare, calls(tools, parallel) if tools else None, inside, parallel)
     silent = FreeText(excluding=(*inside, *_foreign(markers, "call")))
     if blocks is None:
         return silent
     spoken = sequence(FreeText(until=(call,), excluding=inside), calls(tools, parallel))
     return sequence(Repeat(spoken), silent) if parallel else sequence(optional(spoken), silent)
+
+
+def _bare_body(bare: str, rest: Term | None, inside: tuple[Marker, ...], parallel: bool) -> Term:
+    """Text and blocks that begin with ``bare`` at the start of the turn or of a line, where no text may hold it."""
+    line = Literal("\n" + bare)
+    prose = rf"(?s:[^\{bare[0]}].*)?"
+    silent = FreeText(pattern=prose, excluding=(*inside, line))
+    if rest is None:
+        return silent
+    first = sequence(Literal(bare), rest)
+    later = sequence(FreeText(until=(line,), pattern=prose, excluding=inside), rest)
+    if not parallel:
+        return sequence(optional(choice_of(first, later)), silent)
+    return sequence(optional(first), Repeat(later), silent)
 
 
 def answer(response_format: ResponseFormat) -> Term:
@@ -113,7 +133,7 @@ def refusal(markers: Markers) -> Term:
 
 def _foreign(markers: Markers, *kinds: str) -> tuple[Marker, ...]:
     """Markers that free text must not spell."""
-    return tuple(Marker(spelled) for kind in kinds for spelled in markers.kinds.get(kind, ()))
+    return tuple(markers.term(spelled) for kind in kinds for spelled in markers.kinds.get(kind, ()))
 
 
 def json_envelope(tools: Sequence[Tool], name: str = "name", arguments: str = "arguments") -> Term:

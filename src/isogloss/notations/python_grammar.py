@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from isogloss.constraints.raw_value import raw_value
-from isogloss.grammar import FreeText, JsonValue, Literal, Regex, Term, choice, optional, sequence
+from isogloss.grammar import JsonValue, Literal, Regex, Term, choice, optional, sequence
+from isogloss.notations.markup_grammar import raw_value
 from isogloss.notations.nested_grammar import NestedGrammar
 from isogloss.notations.python import PYTHON_WORDS, is_keyword, write
 from isogloss.schema.view import SchemaView
 
 _BLANK = optional(Literal(" "))
-_SINGLE_QUOTED = Regex(r"""'(?:[^'\\\x00-\x1f]|\\["'\\bfnrt]|\\u[0-9a-f]{4})*'""")
+_CHARACTER = r"""[^%s\\\x00-\x1f]|\\["'\\bfnrt]|\\u(?:[0-9abcef][0-9a-f]{3}|d[0-7][0-9a-f]{2})"""
+"""A character within quotes, escaped where it has to be."""
+_LONGEST = 1_000
+"""Bounds on length above this are not counted by the grammar."""
 
 
 class PythonGrammar(NestedGrammar):
@@ -25,14 +28,15 @@ class PythonGrammar(NestedGrammar):
         self._words = words
 
     def string(self, view: SchemaView | None) -> Term:
-        quoted = JsonValue({"type": "string"} if view is None else view.standalone())
-        if self._quote == '"':
-            return quoted
-        end = Literal(self._quote)
-        text = raw_value(view, end, Literal("\\"), Literal("\n"))
-        if isinstance(text, FreeText) and text.pattern is None and text.max_length is None:
-            return choice(_SINGLE_QUOTED, quoted)
-        return choice(sequence(end, text), quoted)
+        shortest, longest = _lengths(view)
+        if view is not None and any("pattern" in part or "format" in part for part in view.parts):
+            # What needs escapes is left out: no pattern says how it looks with them.
+            end = Literal(self._quote)
+            return sequence(end, raw_value(view, end, Literal("\\"), Literal("\n")))
+        times = "*" if not shortest and longest is None else f"{{{shortest},{'' if longest is None else longest}}}"
+        return choice(
+            *[Regex(f"{quote}(?:{_CHARACTER % quote}){times}{quote}") for quote in dict.fromkeys((self._quote, '"'))]
+        )
 
     def written(self, value: Any) -> Term:
         return Literal(write(value, self._quote, self._words))
@@ -66,3 +70,11 @@ class PythonGrammar(NestedGrammar):
         if is_keyword(key):
             return sequence(Literal(f"{key}="), self.value(view))
         return sequence(Literal(f"**{{{write(key, self._quote)}: "), self.value(view), Literal("}"))
+
+
+def _lengths(view: SchemaView | None) -> tuple[int, int | None]:
+    """The bounds on a string's length."""
+    parts = () if view is None else view.parts
+    shortest = max([int(part["minLength"]) for part in parts if "minLength" in part], default=0)
+    longest = min([int(part["maxLength"]) for part in parts if "maxLength" in part], default=_LONGEST + 1)
+    return min(shortest, _LONGEST), longest if longest <= _LONGEST else None

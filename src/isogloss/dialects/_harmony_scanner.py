@@ -135,14 +135,18 @@ class HarmonyScanner(HarmonyCallScanner):
     def _in_header(self) -> bool:
         text, pos = self._text, self._pos
         found = self.frame.find(text, pos + self._searched, self._final)
+        start = found if type(found) is int else found.start  # type: ignore[union-attr]
+        if start - pos > LONGEST_HEADER:
+            self._recover(pos + LONGEST_HEADER)
+            return True
         if type(found) is int:
             self._searched = found - pos
-            if not self._final and self._searched <= LONGEST_HEADER:
+            if not self._final:
                 return False
             self._recover(len(text))
             return True
-        kind, start, end = found.kind, found.start, found.end  # type: ignore[union-attr]
-        if kind in ("channel", "constrain") and end - pos <= LONGEST_HEADER:
+        kind, end = found.kind, found.end  # type: ignore[union-attr]
+        if kind in ("channel", "constrain"):
             self._searched = end - pos
         elif kind == "message":
             header = self._read_header(text[pos:start])

@@ -20,9 +20,11 @@ class Literal(msgspec.Struct, frozen=True):
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """A delimiter: one control token where the vocabulary has it as such, else its text."""
+    """A delimiter: one control token where the vocabulary has it as such, else its text. ``token`` is the part of it
+    that is a control token in vocabularies that have not the whole."""
 
     text: str
+    token: str = ""
 
 
 class Regex(msgspec.Struct, frozen=True):
@@ -121,8 +123,10 @@ def optional(term: Term) -> Term:
 def markers_of(term: Term) -> Iterator[str]:
     """The texts of all markers in a term."""
     match term:
-        case Marker(text):
+        case Marker(text, token):
             yield text
+            if token:
+                yield token
         case FreeText(until, _, _, excluding):
             for delimiter in (*until, *excluding):
                 yield from markers_of(delimiter)

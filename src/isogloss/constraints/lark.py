@@ -76,8 +76,9 @@ class _Writer:
         match term:
             case Literal(text):
                 return quoted(text)
-            case Marker(text):
-                return f"<[{self._special[text]}]>" if text in self._special else quoted(text)
+            case Marker():
+                before, token, after = self._parts(term)
+                return " ".join([*map(quoted, filter(None, [before])), *token, *map(quoted, filter(None, [after]))])
             case Regex(pattern, max_length, excluding):
                 but = f" & ~/({_alternatives(list(excluding))})/" if excluding else ""
                 return self._named("REGEX", f": {_lexeme(pattern, max_length)}{but}")
@@ -126,19 +127,39 @@ class _Writer:
         controls = [
             str(self._special[end.text]) for end in term.until if isinstance(end, Marker) and end.text in self._special
         ]
+        halves = [end for end in term.until if isinstance(end, Marker) and self._holds_token(end)]
         spelled = self._spelled(term.until)
         ways = []
         if spelled:
             ways.append(self._named("text", f"[suffix={_suffix(spelled)}]: {text}"))
         if controls:
             ways.append(f"{self._named('TEXT', f': {text}')} <[{','.join(controls)}]>")
+        for half in halves:
+            before, token, after = self._parts(half)
+            ending = self._named("TEXT", f": ({text}) {quoted(before)}" if before else f": {text}")
+            ways.append(" ".join([ending, *token, *map(quoted, filter(None, [after]))]))
         if not term.until:
             ways.append(self._named("TEXT", f": {text}"))
         return ways[0] if len(ways) == 1 else f"({' | '.join(ways)})"
 
     def _spelled(self, ends: tuple[Marker | Literal, ...]) -> list[str]:
         """Those that are text in this vocabulary."""
-        return [end.text for end in ends if isinstance(end, Literal) or end.text not in self._special]
+        return [
+            end.text
+            for end in ends
+            if isinstance(end, Literal) or not (end.text in self._special or self._holds_token(end))
+        ]
+
+    def _holds_token(self, marker: Marker) -> bool:
+        return marker.text not in self._special and marker.token in self._special
+
+    def _parts(self, marker: Marker) -> tuple[str, list[str], str]:
+        """The text in front of a marker's control token, the token if there is one, and the text behind it."""
+        for token in (marker.text, marker.token):
+            if token in self._special:
+                before, _, after = marker.text.partition(token)
+                return before, [f"<[{self._special[token]}]>"], after
+        return marker.text, [], ""
 
     def _named(self, kind: str, body: str) -> str:
         return self._names.setdefault(body, f"{kind}_{len(self._names)}")

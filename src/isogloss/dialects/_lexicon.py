@@ -60,7 +60,7 @@ class Lexicon:
             branches.append(f"(?P<{kind}>{'|'.join(map(re.escape, own))})")
             spelled += own
         beginnings = _beginnings([*spelled, *(first if patterns and not beginning else ())])
-        self.candidate = re.compile("|".join(filter(None, (beginnings, patterns and beginning)))).search
+        self.candidate = re.compile("|".join(filter(None, (beginnings, beginning if patterns else "")))).search
         if patterns:
             branches += [f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()]
             self.find = self._find_pattern
@@ -138,8 +138,18 @@ def _cut_branches(trie: dict[str, Any]) -> str:
 
 
 def spell(marker: str, control: frozenset[str]) -> str:
-    """The marker as it stands in a scanner's buffer."""
-    return stand_in(marker) if marker in control else marker
+    """The marker as it stands in a scanner's buffer, where it or a part of it may be a control token."""
+    if marker in control:
+        return stand_in(marker)
+    for token in control:
+        if token in marker:
+            marker = marker.replace(token, stand_in(token))
+    return marker
+
+
+def arrives_as_control(marker: str, control: frozenset[str]) -> bool:
+    """Whether the engine delivers it, or a part of it, as a control token."""
+    return any(token in marker for token in control)
 
 
 def stand_in(marker: str) -> str:

@@ -7,9 +7,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from isogloss.dialects._lexicon import Lexicon
+from isogloss.dialects._lexicon import Lexicon, arrives_as_control
 from isogloss.dialects._scanner import Prose
 from isogloss.events import ReasoningDelta, RefusalDelta, TextDelta
+from isogloss.grammar import Marker
 
 REFUSAL = "<refusal>"
 REFUSAL_CLOSE = "</refusal>"
@@ -60,6 +61,11 @@ class Markers:
         """The spelling of a kind that is rendered."""
         return self.kinds[kind][0]
 
+    def term(self, spelled: str) -> Marker:
+        """A spelling as a part of a grammar, with the control token that it holds in vocabularies of the family."""
+        token = next((token for token in self.special if token in spelled and token != spelled), "")
+        return Marker(spelled, "" if spelled in self.special else token)
+
     @property
     def all(self) -> tuple[str, ...]:
         """Every spelling of every kind."""
@@ -70,7 +76,8 @@ class Markers:
         patterns = {
             kind: self.patterns[kind]
             for kind in kinds
-            if kind in self.patterns and control.isdisjoint(self.kinds.get(kind, ()))
+            if kind in self.patterns
+            and not any(arrives_as_control(marker, control) for marker in self.kinds.get(kind, ()))
         }
         return Lexicon(literals, control, patterns=patterns, first=self.first, beginning=self.beginning)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import regex
 
 from isogloss.dialects._base import Dialect
-from isogloss.dialects._lexicon import Found, Lexicon, spell
+from isogloss.dialects._lexicon import Found, Lexicon, arrives_as_control, spell
 from isogloss.dialects._markers import Markers
 from isogloss.dialects._tag_calls import NO_NAME, TagCallScanner
 from isogloss.dialects._tag_grammar import calls, parameters
@@ -30,7 +30,6 @@ NAMESPACE = r"(?:[A-Za-z][\w.-]{0,31}+:)?"
 """Any prefix, or none."""
 
 NO_CALLS = "a block without a call"
-BLOCK_CLOSED = "the call was not closed before the end of its block"
 
 _BARE = r"""(?:(?!/?>)[^\s"'<>]){1,256}+"""
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
@@ -42,7 +41,8 @@ _IS_STRING = re.compile(r"""\bstring\s*=\s*["']?(\w+)""", re.IGNORECASE).search
 class InvokeTags(NamedTuple):
     """How a family spells its tags, as regular expressions. ``lead`` is what stands between ``<`` or ``</`` and a name,
     ``blocks`` the names of the tags around calls, ``space`` a character of white space, ``gap`` what parts a tag's name
-    from its first attribute. ``end`` is the end of a tag."""
+    from its first attribute, ``end`` the end of a block's opening tag. ``mark`` is a character that ``lead`` begins
+    with, where that tells a tag from text."""
 
     lead: str = NAMESPACE
     invoke: str = "invoke"
@@ -51,9 +51,12 @@ class InvokeTags(NamedTuple):
     space: str = r"\s"
     gap: str = r"\s{1,8}+"
     end: str = ">"
+    mark: str = ""
 
     def beginning(self, *others: str) -> str:
         """Where one of the tags may begin, or a tag with one of the ``others`` as its name: a quick first look."""
+        if self.mark:
+            return rf"<(?=[{self.space}/]{{0,17}}(?:{self.mark}|\Z))"
         names = [self.invoke, *self.parameter.split("|"), *self.blocks.split("|"), *others]
         initials = "|".join(sorted({name[:2] for name in names}))
         initials += "".join(sorted({f"|{name[0]}\\Z" for name in names}))
@@ -142,7 +145,7 @@ class InvokeSyntax:
     @staticmethod
     def _block_tags(kind: str, markers: Markers, control: frozenset[str]) -> str:
         spelled = [regex.escape(spell(tag, control)) for tag in markers.kinds[kind]]
-        if control.isdisjoint(markers.kinds[kind]):
+        if not any(arrives_as_control(tag, control) for tag in markers.kinds[kind]):
             spelled.append(markers.patterns[kind])
         return f"(?:{'|'.join(spelled)})"
 
@@ -219,8 +222,8 @@ class InvokeCallScanner(TagCallScanner):
         self._call_closed(found.end)
 
     def _in_call_call_close(self, found: Found) -> None:
-        self._malformed(BLOCK_CLOSED, found.end)
-        self._enter(self.text_prose)
+        """The end of the block closes a call all of whose parameters are closed."""
+        self._call_closed(found.end)
 
     def _in_call_invoke(self, found: Found) -> None:
         self._not_closed(found.start)

@@ -33,17 +33,19 @@ def parameters(
     *,
     spell: Callable[[str], str] = str,
     after: Term | None = None,
+    value_and_closer: Callable[..., Term] = raw_value,
 ) -> Term:
     """All parameters of a call under the tool's ``schema``, ``after`` behind each of them.
 
     String values hold neither ``closer`` nor ``excluding``. ``spell`` writes a key in its tag and raises
     `UnrepresentableError` for one that the format cannot carry; so does this function when such a key is required.
+    ``value_and_closer`` takes what `raw_value` does.
     """
     view = SchemaView(schema)
     barred = tuple(excluding)
 
     def parameter(key: Term, value: SchemaView | None) -> Term:
-        parts = (opener(key, value), raw_value(value, closer, *barred))
+        parts = (opener(key, value), value_and_closer(value, closer, *barred))
         return sequence(*parts) if after is None else sequence(*parts, after)
 
     return sequence(*_listed(view, parameter, spell), *_further(view, parameter))

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from isogloss.dialects._base import BlockDialect, last_user_position, offered, runs
 from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
-from isogloss.messages import AssistantMessage, Conversation, DeveloperMessage, SystemMessage, Tool, ToolMessage
+from isogloss.messages import (
+    AssistantMessage,
+    Conversation,
+    DeveloperMessage,
+    Message,
+    SystemMessage,
+    Tool,
+    ToolMessage,
+)
 from isogloss.prompt import PromptWriter
+
+
+class Run(NamedTuple):
+    """A message, or adjacent tool results; ``position`` is that of the last."""
+
+    position: int
+    messages: Sequence[Message]
 
 
 def said(message: AssistantMessage) -> str:
@@ -20,9 +36,14 @@ class TurnsDialect(BlockDialect):
     """A dialect that gives the pieces of `write_conversation`. What system and developer messages say is told at the
     start, wherever they stand."""
 
-    @abstractmethod
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         """Write what comes before the first turn. ``told`` are the tools and the answer's format; both may be empty."""
+        raise NotImplementedError
+
+    def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
+        """Write what comes before the first turn, for families that declare tools in a way of their own. Others give
+        `write_opening`."""
+        self.write_opening(writer, system, self.tool_prompt(offered(conversation), conversation.response_format))
 
     @abstractmethod
     def write_user(self, writer: PromptWriter, text: str) -> None:
@@ -39,31 +60,44 @@ class TurnsDialect(BlockDialect):
     def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         """Write the turn that reports a run of results."""
 
+    def write_between(self, writer: PromptWriter, runs: Sequence[Run]) -> None:
+        """Write what comes between two turns of the assistant: users' messages and runs of results, each a turn."""
+        for run in runs:
+            writer.message = run.position
+            if isinstance(run.messages[0], ToolMessage):
+                self.write_results_turn(writer, run.messages)  # type: ignore[arg-type]
+            else:
+                self.write_user(writer, run.messages[0].text)
+
     @abstractmethod
     def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
         """Write the start of the assistant's turn. ``thinks``: the model is to think first."""
 
     def write_conversation(self, writer: PromptWriter, conversation: Conversation, generation_prompt: bool) -> None:
+        conversation = self.prepared(conversation)
         messages = conversation.messages
         system = [m.text for m in messages if isinstance(m, SystemMessage | DeveloperMessage) and m.text]
-        told = self.tool_prompt(offered(conversation), conversation.response_format)
-        self.write_opening(writer, "\n\n".join(system), told)
+        self.write_beginning(writer, "\n\n".join(system), conversation)
         thinks = conversation.reasoning_effort != "none"
         open_turn = last_user_position(messages)
+        between: list[Run] = []
         position = -1
         for run in runs(messages):
             position += len(run)
-            writer.message = position
             first = run[0]
-            if isinstance(first, AssistantMessage):
-                is_open = position > open_turn
-                reasoning = first.reasoning if is_open or self.keeps_reasoning else ""
-                kept = reasoning if reasoning or (is_open and thinks) else None
-                self.write_assistant(writer, first, kept, conversation.tools)
-            elif isinstance(first, ToolMessage):
-                self.write_results_turn(writer, run)  # type: ignore[arg-type]
-            elif not isinstance(first, SystemMessage | DeveloperMessage):
-                self.write_user(writer, first.text)
+            if isinstance(first, SystemMessage | DeveloperMessage):
+                continue
+            if not isinstance(first, AssistantMessage):
+                between.append(Run(position, run))
+                continue
+            self.write_between(writer, between)
+            between = []
+            writer.message = position
+            is_open = position > open_turn
+            reasoning = first.reasoning if is_open or self.keeps_reasoning else ""
+            kept = reasoning if reasoning or (is_open and thinks) else None
+            self.write_assistant(writer, first, kept, conversation.tools)
+        self.write_between(writer, between)
         writer.message = -1
         if generation_prompt:
             self.write_generation_prompt(writer, thinks=thinks)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from isogloss.constraints.guarded_matcher import GuardedMatcher
+from isogloss.constraints.json_value import lowered
 from isogloss.constraints.lark import write_lark
 from isogloss.constraints.matcher import Matcher
 from isogloss.errors import SchemaError
@@ -31,7 +33,8 @@ class Constraint:
         """The JSON values that satisfy a schema, keys in the schema's order.
 
         Compact JSON is always accepted, more white space only within a bound. ``strict`` asks that the schema be in
-        the strict subset of Structured Outputs. Raises `SchemaError`, `StrictSchemaError` with every violation.
+        the strict subset of Structured Outputs. Raises `SchemaError` (`UnsatisfiableSchemaError` where no value
+        satisfies it, `SchemaTooComplexError` over the bounds), `StrictSchemaError` with every violation.
         """
         if not isinstance(schema, Mapping | bool):
             raise SchemaError(f"Expected `object` or `bool`, got `{type(schema).__name__}`", pointer="")
@@ -39,6 +42,7 @@ class Constraint:
             from isogloss.schema import ensure_strict
 
             ensure_strict(schema)
+        lowered(schema)  # whatever is wrong with it is raised at once
         return cls(JsonValue(schema))
 
     @classmethod
@@ -67,8 +71,18 @@ class Constraint:
         return self._lark({marker: special[marker] for marker in self.markers if marker in special})
 
     def matcher(self, tokenizer: Tokenizer) -> Matcher:
-        """A matcher at the start of the grammar. Raises `GrammarError` when it does not compile."""
-        return Matcher(self.lark_for(tokenizer), tokenizer)
+        """A matcher at the start of the grammar. Raises `GrammarError` when it does not compile.
+
+        Of one JSON value it also holds what a grammar cannot say, and a schema that the engine's own compiler takes
+        exactly is compiled by that one, which is faster.
+        """
+        if not isinstance(self.term, JsonValue):
+            return Matcher(self.lark_for(tokenizer), tokenizer)
+        value = lowered(self.term.schema)
+        grammar, guards = value.engine_grammar, value.schema_guards
+        if grammar is None or guards is None:
+            grammar, guards = self.lark_for(tokenizer), value.guards
+        return GuardedMatcher(grammar, tokenizer, guards) if guards else Matcher(grammar, tokenizer)
 
     def _lark(self, special_tokens: Mapping[str, int]) -> str:
         key = frozenset(special_tokens.items())

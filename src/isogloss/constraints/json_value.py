@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 def json_grammar(schema: Mapping[str, Any] | bool, prefix: str) -> JsonGrammar:
     """The values of ``schema`` as rules whose names start with ``prefix``. Raises `SchemaError`."""
-    return _lowered(msgspec.json.encode(schema)).grammar(prefix)
+    return lowered(schema).grammar(prefix)
+
+
+def lowered(schema: Mapping[str, Any] | bool) -> Lowered:
+    """The schema ready for the engine, kept for the next one who asks. Raises `SchemaError`."""
+    return _lowered(msgspec.json.encode(schema))
 
 
 @lru_cache(maxsize=128)

@@ -6,6 +6,8 @@ exactly where a grammar can, and with a guard (`isogloss.schema.guards`) where i
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,24 +17,38 @@ from isogloss.schema.guards import GuardPlan, Guards
 from isogloss.schema.instance_order import ordered
 from isogloss.schema.json_grammar import RULE_PREFIX, TERMINAL_PREFIX, GrammarWriter, JsonGrammar
 from isogloss.schema.key_order import KeyOrder
+from isogloss.schema.plain import ENGINE_OPTIONS, plain_guards
 
 
 class Lowered:
-    """A schema, ready for the engine."""
+    """A schema, ready for the engine: always as a grammar with `guards`, and as it is where that is exact too."""
 
     def __init__(self, schema: Schema, *, registry: Mapping[str, Any] | None = None, formats: bool = True) -> None:
-        self.canonical = Canonical(schema, registry=registry, formats=formats)
-        self.order = KeyOrder([schema, *(registry or {}).values()])
-        self._writer = GrammarWriter(self.canonical, self.order)
-        grammar = self._writer.write()
-        if grammar is None:
-            raise UnsatisfiableSchemaError("No value satisfies the schema", pointer="")
-        self._grammar = grammar
-        plan = GuardPlan(self.canonical, self._writer.inexact)
-        self.guards = Guards(
-            plan=plan if plan else None, open_keys=self._writer.open_keys, open_numbers=self._writer.open_numbers
-        )
+        self._document = schema
+        self._registry = registry
+        self._formats = formats
+        self.schema_guards = plain_guards(schema)
+        """What the engine's own compiler leaves to a matcher where it takes the schema as it is, else None."""
+        if self.schema_guards is None:
+            _ = self.guards  # whatever is wrong with the schema is raised at once
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """The schema with the options that the engine's own compiler needs, None where a grammar has to be written."""
+        if self.schema_guards is None or isinstance(self._document, bool):
+            return None
+        return {**self._document, "x-guidance": ENGINE_OPTIONS}
+
+    @property
+    def engine_grammar(self) -> str | None:
+        """`schema` as the text of a grammar that the engine takes where it takes Lark."""
+        schema = self.schema
+        return None if schema is None else json.dumps({"grammars": [{"json_schema": schema}]}, ensure_ascii=False)
+
+    @property
+    def guards(self) -> Guards:
         """What the grammar leaves to a matcher."""
+        return self._written[1]
 
     def grammar(self, prefix: str = "json_") -> JsonGrammar:
         """The values as rules whose names start with ``prefix`` (lower-case letters, digits and ``_``)."""
@@ -40,12 +56,30 @@ class Lowered:
         def named(text: str) -> str:
             return text.replace(RULE_PREFIX, prefix).replace(TERMINAL_PREFIX, prefix.upper())
 
-        grammar = self._grammar
+        grammar = self._written[0]
         return JsonGrammar(named(grammar.start), named(grammar.rules), grammar.shared)
 
     def in_schema_order(self, instance: Any) -> Any:
         """The instance with its keys in the order of the grammar."""
-        return ordered(self.canonical, self.order, instance)
+        return ordered(self._canonical, self._order, instance)
+
+    @functools.cached_property
+    def _canonical(self) -> Canonical:
+        return Canonical(self._document, registry=self._registry, formats=self._formats)
+
+    @functools.cached_property
+    def _order(self) -> KeyOrder:
+        return KeyOrder([self._document, *(self._registry or {}).values()])
+
+    @functools.cached_property
+    def _written(self) -> tuple[JsonGrammar, Guards]:
+        writer = GrammarWriter(self._canonical, self._order)
+        grammar = writer.write()
+        if grammar is None:
+            raise UnsatisfiableSchemaError("No value satisfies the schema", pointer="")
+        plan = GuardPlan(self._canonical, writer.inexact)
+        guards = Guards(plan if plan else None, open_keys=writer.open_keys, open_numbers=writer.open_numbers)
+        return grammar, guards
 
 
 def lower(schema: Schema, *, registry: Mapping[str, Any] | None = None, formats: bool = True) -> Lowered:

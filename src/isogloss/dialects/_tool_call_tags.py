@@ -24,16 +24,16 @@ class ToolCallTagScanner(TaggedJsonScanner, FunctionCallScanner):
         self.faults = markers.lexicon(("call_close", "call", "turn_end"), control)
         self.tails = markers.lexicon(("call_close",), control)
         self.functions = markers.lexicon(("function",), control)
-        self._set_function_lexicons(markers["call_close"])
+        self._set_function_lexicons(markers, control)
         super().__init__(tools, starts_in)
 
     def _body(self) -> bool:
         if self._next_char() != "<":
             return super()._body()
         match = self.functions.match(self._text, self._pos, partial=True)
-        if match is not None and match.partial and not self._final:
+        if match is not None and match.partial:
             return False
-        if match is None or match.partial:
+        if match is None:
             self._fault("'<' where a JSON object or a function was expected")
         else:
             start = self._pos

@@ -21,18 +21,16 @@ Reads the JSON form of Qwen3 too. Source: the chat templates of Qwen/Qwen3-Coder
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._function_calls import is_name, value_end
+from isogloss.dialects._function_calls import write_function, written_name
 from isogloss.dialects._tag_grammar import calls, parameters
+from isogloss.dialects._tag_writing import write_call
 from isogloss.dialects._tool_call_tags import ToolCallTagScanner
 from isogloss.dialects.qwen3 import MARKERS, Qwen3
-from isogloss.errors import UnrepresentableError
 from isogloss.grammar import Literal, Marker, Term, sequence
 from isogloss.messages import Tool, ToolCall
-from isogloss.notations.markup import escape_tags
-from isogloss.notations.markup import write as write_markup
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView
 
@@ -47,18 +45,10 @@ class Qwen3Coder(Qwen3):
     results_role: ClassVar[str] = "user"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
-        schemas = {tool.name: tool.parameters for tool in tools}
         for position, call in enumerate(calls):
             if position:
                 writer.text("\n")
-            view = SchemaView(schemas[call.name]) if call.name in schemas else None
-            writer.marker("<tool_call>")
-            writer.text(f"\n<function={_name(call.name)}>\n")
-            for key, value in call.arguments.items():
-                text = write_markup(value, None if view is None else view.member(key))
-                writer.text(f"<parameter={_name(key)}>\n{_enclosed(text, value, self.markers['call_close'])}\n")
-            writer.text("</function>\n")
-            writer.marker("</tool_call>")
+            write_call(writer, self, call, tools, _write_call)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return sequence(calls(tools, _function), Literal("</function>\n"), Marker("</tool_call>"))
@@ -67,27 +57,18 @@ class Qwen3Coder(Qwen3):
         return ToolCallTagScanner(MARKERS, tools, starts_in, control)
 
 
+def _write_call(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
+    writer.marker("<tool_call>")
+    writer.text("\n")
+    write_function(writer, name, arguments, frame="\n")
+    writer.text("\n")
+    writer.marker("</tool_call>")
+
+
 def _function(tool: Tool) -> Term:
-    arguments = parameters(tool.parameters, _opener, Literal("\n</parameter>\n"), spell=_name)
-    return sequence(Literal(f"\n<function={_name(tool.name)}>\n"), arguments)
+    arguments = parameters(tool.parameters, _opener, Literal("\n</parameter>\n"), spell=written_name)
+    return sequence(Literal(f"\n<function={written_name(tool.name)}>\n"), arguments)
 
 
 def _opener(key: Term, view: SchemaView | None) -> Term:
     return sequence(Literal("<parameter="), key, Literal(">\n"))
-
-
-def _name(text: str) -> str:
-    if not is_name(text):
-        raise UnrepresentableError(f"A <function=...> tag cannot carry the name {text!r}")
-    return text
-
-
-def _enclosed(text: str, value: object, call_close: str) -> str:
-    """The value with its closer; raises where the scanner would end it earlier."""
-    closed = f"{text}\n</parameter>"
-    found = value_end(call_close).find(closed + "\n</function>", 0, True)
-    if isinstance(found, int) or found.start != len(text) + 1:
-        if not isinstance(value, str):
-            return f"{escape_tags(text)}\n</parameter>"
-        raise UnrepresentableError(f"A <parameter=...> tag cannot carry a string that closes it: {text[:80]!r}")
-    return closed

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from isogloss.schema.view import ANY_TYPE, SchemaView
 
-DEEP = 20_000
+DEEP = 5_000
 
 
 def types(schema: object) -> set[str]:

@@ -56,7 +56,7 @@ DEFINITIONS = ("$defs", "definitions")
 _NOT_AT_ROOT = ("anyOf", "enum", "const")
 _UNIONS = frozenset({"anyOf", "oneOf", "allOf"})
 
-_MOST_NODES = 200_000
+_MOST_NODES = 120_000
 _LONGEST_PATH = 64
 _MOST_VIOLATIONS = 1_000
 _MOST_MESSAGE_CHARACTERS = 1_000_000

@@ -286,11 +286,12 @@ class _Document:
     schema that is changed afterwards keeps the views made of it before.
     """
 
-    __slots__ = ("_views", "references")
+    __slots__ = ("_made", "_views", "references")
 
     def __init__(self, root: object) -> None:
         self.references = References(root)
         self._views: dict[int, SchemaView] = {}
+        self._made: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def adopt(self, view: SchemaView) -> None:
         self._views[id(view.schema)] = view
@@ -305,16 +306,31 @@ class _Document:
 
     def joined(self, schemas: list[Any]) -> SchemaView:
         """The view of a value that all the schemas apply to."""
-        return self._made("allOf", schemas)
+        return self._combined("allOf", schemas)
 
     def any_of(self, schemas: list[Any]) -> SchemaView | None:
         """The view of a value that one of the schemas applies to."""
-        return self._made("anyOf", schemas) if schemas else None
+        return self._combined("anyOf", schemas) if schemas else None
 
-    def _made(self, keyword: str, schemas: list[Any]) -> SchemaView:
+    def _combined(self, keyword: str, schemas: list[Any]) -> SchemaView:
         if len(schemas) == 1:
             return self.view(schemas[0])
-        return self.view({keyword: schemas})
+        key = (keyword, *map(id, schemas))
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = {keyword: schemas}
+        return self.view(made)
+
+    def without(self, part: dict[str, Any], keywords: frozenset[str]) -> dict[str, Any]:
+        """The part without some of its keywords."""
+        if keywords.isdisjoint(part):
+            return part
+        key = (id(part), keywords)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = {name: value for name, value in part.items() if name not in keywords}
+            self.view(part)  # holds on to the part, whose identity is in the key
+        return made
 
 
 def _joined(schema: object, document: _Document) -> tuple[dict[str, Any], ...]:
@@ -465,18 +481,20 @@ def _alternatives(view: SchemaView, document: _Document) -> Iterator[SchemaView]
             branches = part.get(keyword)
             if not isinstance(branches, list) or not branches:
                 continue
-            beside = list(_beside(view.parts, part, keyword))
+            beside = list(_beside(view.parts, part, keyword, document))
             for branch in branches:
                 yield document.joined([branch, *beside])
             return
 
 
-def _beside(parts: tuple[dict[str, Any], ...], union: dict[str, Any], keyword: str) -> Iterator[dict[str, Any]]:
+def _beside(
+    parts: tuple[dict[str, Any], ...], union: dict[str, Any], keyword: str, document: _Document
+) -> Iterator[dict[str, Any]]:
     """What the parts say but for one union; what references and ``allOf`` lead to is already among the parts."""
     for part in parts:
-        left_out = {*_STRUCTURE, keyword} if part is union else _STRUCTURE
+        left_out = _STRUCTURE | {keyword} if part is union else _STRUCTURE
         if not _SAYS_NOTHING.union(left_out).issuperset(part):
-            yield {key: value for key, value in part.items() if key not in left_out}
+            yield document.without(part, left_out)
 
 
 _STRUCTURE = frozenset((*_REFERENCES, "allOf"))

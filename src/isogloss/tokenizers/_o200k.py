@@ -8,6 +8,7 @@ compressed; this is a quarter of the size of the list and loads in a fraction of
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from itertools import accumulate, pairwise
 from threading import Lock
@@ -63,30 +64,43 @@ def o200k_harmony() -> Vocabulary:
 
 @cache
 def _load() -> Vocabulary:
-    from tiktoken import Encoding
-
     tokens = ordinary_tokens()
     special_tokens = harmony_special_tokens()
-    encoding = Encoding(
-        "o200k_harmony",
-        pat_str=SPLIT_PATTERN,
-        mergeable_ranks={token: rank for rank, token in enumerate(tokens)},
-        special_tokens=special_tokens,
-    )
-    encode_ordinary = encoding.encode_ordinary
-
-    def encode(text: str) -> list[int]:
-        if len(text) < LONG_RUN_OF_BLANKS or not _may_have_long_run_of_blanks(text):
-            return encode_ordinary(text)
-        return [token for piece in _cut_long_runs_of_blanks(text) for token in encode_ordinary(piece)]
-
     return Vocabulary(
         "o200k_harmony",
         tokens + [text.encode() for text in special_tokens],
         special_tokens,
-        encode,
+        _Encoder(tokens),
         vocabulary_size=VOCABULARY_SIZE,
     )
+
+
+class _Encoder:
+    """Text to ids. Its tables take twice the time that the vocabulary takes to load, so they are built when the first
+    text comes: who only reads ids needs none."""
+
+    def __init__(self, tokens: list[bytes]) -> None:
+        self._tokens = tokens
+        self._encode: Callable[[str], list[int]] | None = None
+
+    def __call__(self, text: str) -> list[int]:
+        encode = self._encode or self._built()
+        if len(text) < LONG_RUN_OF_BLANKS or not _may_have_long_run_of_blanks(text):
+            return encode(text)
+        return [token for piece in _cut_long_runs_of_blanks(text) for token in encode(piece)]
+
+    def _built(self) -> Callable[[str], list[int]]:
+        from tiktoken import Encoding
+
+        with _lock:
+            if self._encode is None:
+                self._encode = Encoding(
+                    "o200k_harmony",
+                    pat_str=SPLIT_PATTERN,
+                    mergeable_ranks={token: rank for rank, token in enumerate(self._tokens)},
+                    special_tokens={},
+                ).encode_ordinary
+            return self._encode
 
 
 def ordinary_tokens() -> list[bytes]:

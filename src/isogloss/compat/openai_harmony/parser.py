@@ -63,12 +63,12 @@ class StreamableParser:
     """Parses the messages of a completion.
 
     ``role`` is whose message the tokens begin in, behind ``<|start|>`` and the role; ``None`` when they begin with
-    ``<|start|>``.
+    ``<|start|>``. After every token ``last_content_delta`` is the text that it gave, ``None`` where it gave none;
+    ``current_channel``, ``current_recipient`` and ``current_content_type`` are those of the message that is open.
     """
 
     __slots__ = (
         "_content",
-        "_delta",
         "_encoding",
         "_finished",
         "_header",
@@ -83,6 +83,10 @@ class StreamableParser:
         "_texts",
         "_tokens",
         "_unknown",
+        "current_channel",
+        "current_content_type",
+        "current_recipient",
+        "last_content_delta",
         "repairs",
     )
 
@@ -94,14 +98,14 @@ class StreamableParser:
         self._state = _EXPECT_START if role is None else _IN_HEADER
         self._is_slow = True
         """Whether the next token needs more than to be appended: all but plain text inside a message."""
-        self._header = _NOBODY
+        self._set_header(_NOBODY)
         self._header_tokens: list[int] = []
         self._parts: list[str] = []
         self._content = ""
         self._joined = 0
         self._pending = b""
         self._unknown = False
-        self._delta: str | None = None
+        self.last_content_delta: str | None = None
         self._tokens: list[int] = []
         self._finished: list[_Finished] = []
         self.repairs: list[TokenRepair] = []
@@ -118,7 +122,7 @@ class StreamableParser:
             return self
         self._tokens.append(token)
         self._parts.append(text)
-        self._delta = text
+        self.last_content_delta = text
         return self
 
     def process_many(self, tokens: Iterable[int]) -> StreamableParser:
@@ -135,7 +139,7 @@ class StreamableParser:
                     self.process(token)
             at = end
         said = said if len(self._finished) == finished else 0
-        self._delta = "".join(self._parts[said:]) or None
+        self.last_content_delta = "".join(self._parts[said:]) or None
         return self
 
     def process_eos(self) -> StreamableParser:
@@ -217,10 +221,16 @@ class StreamableParser:
             self._begin(self._read_header(self._header_text()))
 
     def _begin(self, header: Header) -> None:
-        self._header = header
+        self._set_header(header)
         self._role = None
         self._state = _IN_CONTENT
         self._is_slow = False
+
+    def _set_header(self, header: Header) -> None:
+        self._header = header
+        self.current_channel: str | None = header.channel
+        self.current_recipient: str | None = header.recipient
+        self.current_content_type: str | None = header.content_type
 
     def _header_text(self) -> str:
         unknown = _REPLACEMENT.encode()
@@ -268,13 +278,13 @@ class StreamableParser:
 
     def _say(self, *parts: str) -> None:
         self._parts += [part for part in parts if part]
-        self._delta = "".join(parts) or None
+        self.last_content_delta = "".join(parts) or None
 
     def _extend_by_unknown(self, token: int) -> None:
         """Strict, an id outside the vocabulary hides the rest of the message; forgiving, only itself."""
         if self._strict:
             self._unknown = self._is_slow = True
-            self._delta = None
+            self.last_content_delta = None
             return
         self._repair(f"the id {token} is outside the vocabulary")
         self._say(self._flushed(), _REPLACEMENT)
@@ -307,14 +317,14 @@ class StreamableParser:
         hidden = _REPLACEMENT if self._unknown else ""
         rest = self._flushed()
         self._finished.append(_Finished(self._header, self._text() + hidden + rest, stop))
-        self._delta = None if self._strict else rest or None
+        self.last_content_delta = None if self._strict else rest or None
         self._parts = []
         self._content = ""
         self._joined = 0
         self._unknown = False
         self._is_slow = True
         self._state = _EXPECT_START
-        self._header = _NOBODY
+        self._set_header(_NOBODY)
 
     def _text(self) -> str:
         """The text so far. Only new parts are joined: appending to a string that nothing else holds takes no copy."""
@@ -346,23 +356,6 @@ class StreamableParser:
         """Whose message is open; before its header has been read, the role that was given for it."""
         role = self._header.role or self._role
         return None if role is None else _ROLES[role]
-
-    @property
-    def current_channel(self) -> str | None:
-        return self._header.channel
-
-    @property
-    def current_recipient(self) -> str | None:
-        return self._header.recipient
-
-    @property
-    def current_content_type(self) -> str | None:
-        return self._header.content_type
-
-    @property
-    def last_content_delta(self) -> str | None:
-        """The text that the last token gave, ``None`` where it gave none."""
-        return self._delta
 
     @property
     def messages(self) -> list[Message]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isogloss.errors import SchemaTooComplexError
 from isogloss.schema.view import ANY_TYPE, SchemaView
 
 DEEP = 5_000
@@ -267,6 +268,17 @@ def nested(make: Any) -> Any:
 )
 def test_depth_is_no_fault(make: Any) -> None:
     everything(SchemaView(nested(make)))
+
+
+def test_a_schema_as_a_document_of_its_own() -> None:
+    root = {"properties": {"a": {"$ref": "#/$defs/A"}, "b": {"type": "string"}}, "$defs": {"A": {"type": "integer"}}}
+    view = SchemaView(root)
+    alone = view.properties["a"].standalone()
+    assert SchemaView(alone).types == {"integer"}
+    assert view.properties["b"].standalone() is root["properties"]["b"]
+    assert view.standalone() is root
+    with pytest.raises(SchemaTooComplexError):
+        SchemaView(nested(lambda inner: {"items": inner}), root).standalone()
 
 
 def test_a_long_chain_of_references() -> None:

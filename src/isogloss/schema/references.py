@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from isogloss.errors import SchemaTooComplexError
+
 MISSING = object()
 """What a reference to nothing points at (a schema may be ``False``, a value ``None``)."""
 
@@ -39,12 +41,16 @@ class References:
 
 
 def standalone(schema: Any, root: Any) -> Any:
-    """A schema of the document ``root`` as a document of its own: its references point into its ``$defs``."""
-    if not _refers(schema):
-        return schema
-    if schema is root:
-        return schema
-    return {**_redirected(schema), "$defs": {_DOCUMENT: _redirected(root)}}
+    """A schema of the document ``root`` as a document of its own: its references point into its ``$defs``.
+
+    Raises `SchemaTooComplexError` for what is nested too deeply to be copied.
+    """
+    try:
+        if schema is root or not _refers(schema):
+            return schema
+        return {**_redirected(schema), "$defs": {_DOCUMENT: _redirected(root)}}
+    except RecursionError:
+        raise SchemaTooComplexError("The schema is nested too deeply") from None
 
 
 _DOCUMENT = "document"

@@ -84,6 +84,10 @@ class Dialect(ABC):
     ) -> Constraint:
         """The grammar of one assistant turn. ``reasoning``: allowed, not allowed, or already ``"open"``."""
 
+    def prepared(self, conversation: Conversation) -> Conversation:
+        """The conversation as the family has it, where it wants ids of its own shape."""
+        return conversation
+
     # -- what follows from it
 
     @cached_property
@@ -134,7 +138,10 @@ class Dialect(ABC):
         ``control`` are spellings of control tokens in the engine's vocabulary: those that are markers of the dialect
         are then recognised only in a `Piece` that says so, and text that spells them stays text.
         """
-        return self.new_scanner(tuple(tools), starts_in, frozenset(control).intersection(self.markers.all))
+        known = frozenset(control).intersection(self.markers.all)
+        scanner = self.new_scanner(tuple(tools), starts_in, known)
+        scanner.control = known
+        return scanner
 
     def parse(self, text: str, tools: Iterable[Tool] = (), *, starts_in: str = "text") -> AssistantMessage:
         """The turn that ``text`` is: `collect` of what the scanner says."""
@@ -164,6 +171,7 @@ class Dialect(ABC):
 
     def inband(self, conversation: Conversation) -> Conversation:
         """The same conversation in plain messages: tools told in the system text, calls and results written out."""
+        conversation = self.prepared(conversation)
         told = self.tool_prompt(offered(conversation), conversation.response_format)
         opening = [m.text for m in conversation.messages if isinstance(m, SystemMessage | DeveloperMessage)]
         system = "\n\n".join([text for text in (*opening, told) if text])

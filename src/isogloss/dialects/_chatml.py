@@ -22,14 +22,21 @@ class ChatMLDialect(BlockDialect):
     """A dialect whose turns are ChatML. ``results_role`` is the role that reports tool results."""
 
     results_role: ClassVar[str]
+    one_result_a_turn: ClassVar[bool] = False
+    gap: ClassVar[str] = "\n"
+    """What is written between text and the calls that follow it."""
+
+    def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
+        """Write what comes before the first turn: the system text, the tools, the format of the answer."""
+        told = self.tool_prompt(offered(conversation), conversation.response_format)
+        text = "\n\n".join([text for text in (system, told) if text])
+        if text:
+            self._turn(writer, "system", text)
 
     def write_conversation(self, writer: PromptWriter, conversation: Conversation, generation_prompt: bool) -> None:
         messages = conversation.messages
-        told = self.tool_prompt(offered(conversation), conversation.response_format)
-        opening = [m.text for m in messages if isinstance(m, SystemMessage | DeveloperMessage)]
-        system = "\n\n".join([text for text in (*opening, told) if text])
-        if system:
-            self._turn(writer, "system", system)
+        system = [m.text for m in messages if isinstance(m, SystemMessage | DeveloperMessage) and m.text]
+        self.write_beginning(writer, "\n\n".join(system), conversation)
         open_turn = last_user_position(messages)
         position = -1
         for run in runs(messages):
@@ -39,9 +46,10 @@ class ChatMLDialect(BlockDialect):
             if isinstance(first, SystemMessage | DeveloperMessage):
                 continue
             if isinstance(first, ToolMessage):
-                self._open(writer, self.results_role)
-                self.write_results(writer, run)  # type: ignore[arg-type]
-                self._close(writer)
+                for results in [[result] for result in run] if self.one_result_a_turn else [run]:
+                    self._open(writer, self.results_role)
+                    self.write_results(writer, results)  # type: ignore[arg-type]
+                    self._close(writer)
             elif isinstance(first, AssistantMessage):
                 self._write_assistant(writer, first, conversation, keep_reasoning=position > open_turn)
             else:
@@ -67,7 +75,7 @@ class ChatMLDialect(BlockDialect):
             writer.text(f"<refusal>{message.refusal}</refusal>")
         if message.tool_calls:
             if message.text:
-                writer.text("\n")
+                writer.text(self.gap)
             self.write_calls(writer, message.tool_calls, conversation.tools)
         writer.marker(TURN_END)
         writer.is_assistant = False

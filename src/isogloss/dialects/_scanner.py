@@ -72,6 +72,9 @@ class StreamScanner:
     results: Lexicon
     """What ends a tool result that the model made up."""
 
+    control: frozenset[str] = frozenset()
+    """The markers that arrive as control tokens; another control token is the text that it spells."""
+
     framed_by_tokens: ClassVar[bool] = False
     """Control tokens frame everything: no white space behind them is markup."""
 
@@ -140,7 +143,7 @@ class StreamScanner:
         return len(self._text) - self._pos
 
     def _admit(self, piece: Piece) -> str:
-        if not piece.is_control:
+        if not piece.is_control or piece.text not in self.control:
             return piece.text
         self._has_controls = True
         return stand_in(piece.text)
@@ -197,6 +200,14 @@ class StreamScanner:
             return False
         code = self._code.after(self._text[self._pos : start])
         return code.in_span if previous == "`" else code.in_fence
+
+    def _begins_line(self, start: int) -> bool:
+        """Whether there is only white space in front of ``start`` on its line (or in the turn)."""
+        before = self._text[self._pos : start]
+        solid = before.rstrip()
+        if len(before) - len(solid) > LONGEST_SPACE:
+            return False
+        return "\n" in before[len(solid) :] or (solid == "" and self._previous in ("", "\n"))
 
     def _flow(self, end: int) -> None:
         """Say the text up to ``end``, but hold back white space that a marker may yet claim."""

@@ -107,8 +107,9 @@ def _body(
 def _bare_body(bare: str, rest: Term | None, inside: tuple[Marker, ...], parallel: bool) -> Term:
     """Text and blocks that begin with ``bare`` at the start of the turn or of a line, where no text may hold it."""
     line = Literal("\n" + bare)
-    prose = rf"(?s:[^\{bare[0]}].*)?"
-    silent = FreeText(pattern=prose, excluding=(*inside, line))
+    other_line = rf"[^\S\n]*(?:[^\s\{bare[0]}][^\n]*)?"
+    prose = rf"{other_line}(?:\n{other_line})*"
+    silent = FreeText(pattern=prose, excluding=inside)
     if rest is None:
         return silent
     first = sequence(Literal(bare), rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import regex
@@ -11,8 +11,10 @@ import regex
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.errors import UnrepresentableError
+from isogloss.grammar import Literal, Repeat, Term, choice, sequence
 from isogloss.messages import Tool, ToolCall
 from isogloss.notations.python import PYTHON_WORDS, ArgumentsReader, write_arguments
+from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.schema.view import SchemaView
 
 NO_CALL = "a block without a call"
@@ -171,3 +173,9 @@ def write_call(call: ToolCall, name: str, quote: str = '"', words: Mapping[bool 
     if _is_name(name) is None:
         raise UnrepresentableError(f"No Python function can stand for the name {call.name!r}")
     return f"{name}({write_arguments(call.arguments, quote, words)})"
+
+
+def call_grammar(tools: Sequence[Tool], parallel: bool, grammar: PythonGrammar, between: Term | None = None) -> Term:
+    """One call, or several with commas (or ``between``) between them."""
+    call = choice(*[sequence(Literal(f"{tool.name}("), grammar.call(tool.parameters)) for tool in tools])
+    return sequence(call, Repeat(sequence(between or grammar.comma, call))) if parallel else call

@@ -11,7 +11,7 @@ delimiter forgotten in front of the next key. Bare text is typed by the schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -62,14 +62,14 @@ class Delimiters:
         member = rf",\s{{0,8}}+(?:{key}|{delimiter}|[\"'}}]|{close})"
         forgotten = rf"(?P<forgotten>,\s{{0,8}}+{key}\s?{delimiter}(?=\s{{0,8}}+[^\s,}}\]]))"
         swallowed = rf"(?P<swallowed>{close}\s{{0,8}}+{regex.escape(call)})"
-        first = {quote[0], call_close[0]}
+        first = "|".join({rf"{re.escape(mark[0])}(?={re.escape(mark[1])}|\Z)" for mark in (quote, call_close)})
 
-        def ends(follows: str, first: Iterable[str], *others: str) -> _Ends:
+        def ends(follows: str, first: str, *others: str) -> _Ends:
             ahead = "" if is_certain else rf"(?=\s{{0,8}}+(?:{follows}))"
             pattern = "|".join([rf"(?P<close>{delimiter}{ahead})", *others])
-            return _Ends(re.compile(f"[{re.escape(''.join(first))}]").search, regex.compile(pattern).match)
+            return _Ends(re.compile(first).search, regex.compile(pattern).match)
 
-        self.in_object = ends(rf"{member}|[}}\]]|{close}", first | {","}, forgotten, swallowed)
+        self.in_object = ends(rf"{member}|[}}\]]|{close}", f"{first}|,", forgotten, swallowed)
         self.in_array = ends(rf"[,\]}}]|{close}", first, swallowed)
         self.in_key = ends("[:=]", first, swallowed)
         self.bare_in_object = _Ends(

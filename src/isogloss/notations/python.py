@@ -48,7 +48,7 @@ _HEX = {"x": re.compile(r"[0-9a-fA-F]{0,2}").match, "u": re.compile(r"[0-9a-fA-F
 _HEX["U"] = re.compile(r"[0-9a-fA-F]{0,8}").match
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _OCTAL = re.compile(r"[0-7]{1,3}").match
-_SAME_IN_JSON = r"\\(?:[\"\\bfnrt]{0})"
+_UNESCAPED: Callable[[str, int], re.Match[str]] = re.compile(r"[^'\\\x00-\x1f]*").match  # type: ignore[assignment]
 _ESCAPES = {"'": "'", "a": "\\u0007", "v": "\\u000b", "\n": ""}
 
 _MOST_CODE_POINT = 0x10FFFF
@@ -90,6 +90,9 @@ class ArgumentsReader(ContainerReader):
             if end == len(text):
                 self.settled = end
                 return end, text[pos:]
+            if self._mark[0] == "'" and "f" not in self._prefix and _UNESCAPED(text, pos).end() == len(text):
+                self.settled = len(text)
+                return len(text), text[pos:].replace('"', '\\"')
         if self._in_comment:
             end = text.find("\n", pos)
             if end < 0:

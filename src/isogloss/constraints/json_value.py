@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from isogloss.errors import SchemaTooComplexError
+
 if TYPE_CHECKING:
     from isogloss.schema.json_grammar import JsonGrammar
     from isogloss.schema.lowering import Lowered
@@ -20,7 +22,11 @@ def json_grammar(schema: Mapping[str, Any] | bool, prefix: str) -> JsonGrammar:
 
 def lowered(schema: Mapping[str, Any] | bool) -> Lowered:
     """The schema ready for the engine, kept for the next one who asks. Raises `SchemaError`."""
-    return _lowered(msgspec.json.encode(schema))
+    try:
+        encoded = msgspec.json.encode(schema)
+    except RecursionError:
+        raise SchemaTooComplexError("Expected a schema of bounded depth, got one nested too deep") from None
+    return _lowered(encoded)
 
 
 @lru_cache(maxsize=128)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from isogloss.schema.json_grammar import GrammarWriter
 
 MAXIMUM_UNIQUE_VALUES = 60
+MAXIMUM_FLAT = 8
 MAXIMUM_UNROLLED = 64
 """Positions that get a rule of their own, so that no item is taken that leaves too little room for what must come."""
 
@@ -41,6 +42,9 @@ def _body(writer: GrammarWriter, node: CanonicalSchema, view: forms.ArrayView) -
     elif view.distinctness is forms.Distinctness.SOME_REPEATED:
         writer.mark(node, "value")
     if view.contains:
+        found = _at_least(writer, node, view)
+        if found is not None:
+            return found
         counting = _Counting(writer, node, view)
         if counting.fits():
             return counting.start()
@@ -49,7 +53,6 @@ def _body(writer: GrammarWriter, node: CanonicalSchema, view: forms.ArrayView) -
 
 
 def _sequence(writer: GrammarWriter, view: forms.ArrayView, low: int, high: int | None) -> str:
-    comma = writer.shared("JSON_COMMA")
     heads = []
     for schema in view.prefix_items:
         value = writer.value(schema)
@@ -64,25 +67,45 @@ def _sequence(writer: GrammarWriter, view: forms.ArrayView, low: int, high: int 
         if low > high:
             return scalar_terminals.NOTHING
         heads = heads[:high]
-    return _nested(comma, heads, rest, low, high)
+    return _nested(writer, heads, rest, low, high)
 
 
-def _nested(comma: str, heads: list[str], rest: str | None, low: int, high: int | None) -> str:
-    """``a (, b (, c (, rest)*)?)?`` with as many of them required as ``low`` says."""
+def _nested(writer: GrammarWriter, heads: list[str], rest: str | None, low: int, high: int | None) -> str:
+    """The heads in their order, as many as there are but at least ``low``; then the rest, if they all are there."""
+    comma = writer.shared("JSON_COMMA")
     count = len(heads)
+    if not count:
+        if rest is None:
+            return ""
+        most = None if high is None else high - 1
+        inner = f"{rest} {repeated(f'{comma} {rest}', max(low - 1, 0), most)}"
+        return inner if low else f"({inner})?"
     tail = ""
     if rest is not None:
-        least = max(low - count, 0)
-        most = None if high is None else high - count
-        if count:
-            tail = f" {repeated(f'{comma} {rest}', least, most)}"
-        else:
-            inner = f"{rest} {repeated(f'{comma} {rest}', max(least - 1, 0), None if most is None else most - 1)}"
-            return inner if least else f"({inner})?"
-    for index in range(count - 1, -1, -1):
-        piece = heads[index] if index == 0 else f"{comma} {heads[index]}"
-        tail = f" {piece}{tail}" if index < low else f" ({piece}{tail})?"
-    return tail.strip()
+        tail = repeated(f"{comma} {rest}", max(low - count, 0), None if high is None else high - count)
+    pieces = [head if index == 0 else f"{comma} {head}" for index, head in enumerate(heads)]
+    required = " ".join(pieces[:low])
+    if low >= count:
+        return f"{required} {tail}".strip()
+    some, every = _prefixes(writer, pieces[low:])
+    return f"{required} ({some} | {every} {tail})".strip()
+
+
+def _prefixes(writer: GrammarWriter, pieces: list[str]) -> tuple[str, str]:
+    """Expressions for the first some of the pieces but not all, and for all of them.
+
+    They halve the pieces, so that expressions are nested to a depth that is logarithmic.
+    """
+    if len(pieces) > MAXIMUM_FLAT:
+        middle = len(pieces) // 2
+        first_some, first_every = _prefixes(writer, pieces[:middle])
+        second_some, second_every = _prefixes(writer, pieces[middle:])
+        first_every = writer.rule(first_every)
+        return writer.rule(f"{first_some} | {first_every} {second_some}"), f"{first_every} {second_every}"
+    some = '""'
+    for piece in reversed(pieces[:-1]):
+        some = f"({piece} {some})?" if some != '""' else f"({piece})?"
+    return some, " ".join(pieces)
 
 
 # --- uniqueItems over few values -----------------------------------------------------------------------------------
@@ -138,6 +161,23 @@ def _distinct(writer: GrammarWriter, values: list[Any], low: int, high: int | No
 
 
 # --- contains ------------------------------------------------------------------------------------------------------
+
+
+def _at_least(writer: GrammarWriter, node: CanonicalSchema, view: forms.ArrayView) -> str | None:
+    """Arrays that contain some items of one kind and are bounded in no other way, without counting; None for others."""
+    (contains, *more), least = view.contains, view.contains[0].min_contains
+    least = 1 if least is None else least
+    if more or contains.max_contains is not None or view.prefix_items or view.max_items is not None:
+        return None
+    if not least or (view.min_items or 0) > least:
+        return None
+    comma = writer.shared("JSON_COMMA")
+    item = writer.value(view.items)
+    wanted = writer.value(writer.conjunction([n for n in (view.items, contains.schema) if n is not None], node))
+    if wanted is None:
+        return scalar_terminals.NOTHING
+    between = f"({comma} {item})* {comma} {wanted}"
+    return f"({item} {comma})* {wanted} {repeated(between, least - 1, least - 1)} ({comma} {item})*"
 
 
 class _Counting:

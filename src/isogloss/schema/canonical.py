@@ -17,16 +17,14 @@ from jsonschema_rs import CanonicalSchema
 from jsonschema_rs import canonical as forms
 
 from isogloss.errors import SchemaError, SchemaTooComplexError, UnsatisfiableSchemaError
-from isogloss.schema import weakening
+from isogloss.schema import cases, weakening
 
-MAXIMUM_NODES = 100_000
-"""Values (objects, arrays and scalars) in one schema document."""
-MAXIMUM_DEPTH = 120
-"""Nesting of one schema document."""
 MAXIMUM_WEAKENINGS = 8
 """Parts outside the canonical form that one document may have before nothing of it is kept."""
-MAXIMUM_EXCLUSIONS = 4_096
+MAXIMUM_EXCLUSIONS = 1_024
 """Shapes that telling the branches of one ``oneOf`` apart may come to."""
+MAXIMUM_BREADTH = 16
+"""Shapes that one of them may come to."""
 
 _DRAFTS = {"draft-04": 4, "draft-06": 6, "draft-07": 7, "2019-09": 19, "2020-12": 20}
 
@@ -48,13 +46,14 @@ class Canonical:
             SchemaTooComplexError: it is over the bounds.
             UnsatisfiableSchemaError: no value satisfies it.
         """
-        check_size(schema)
+        self._cases, self._wide = cases.survey(schema)
         self.formats = formats
         self.draft = draft_of(schema)
         self.document = schema if isinstance(schema, bool) else dict(schema)
         self.exact = True
         """Whether `root` is the whole document, or more values than it admits."""
         self._resolved: dict[CanonicalSchema, tuple[CanonicalSchema, bool]] = {}
+        self._exclusive: dict[CanonicalSchema, tuple[list[CanonicalSchema], bool]] = {}
         self._settlers = {
             forms.CanonicalKind.REFERENCE: self._follow,
             forms.CanonicalKind.ALL_OF: self._merge,
@@ -73,12 +72,24 @@ class Canonical:
 
     def _canonicalize(self) -> CanonicalSchema:
         document = self.document
+        if self._cases > cases.FEW_CASES or self._wide:
+            document = cases.with_fewer_cases(document)
+            most, _ = cases.survey(document)
+            if most > cases.MAXIMUM_CASES:
+                document = cases.without_conditions(document)
+                self.exact = False
+                most, _ = cases.survey(document)
+            if most > cases.MAXIMUM_CASES:
+                raise SchemaTooComplexError(
+                    f"Expected at most {cases.MAXIMUM_CASES} combinations of alternatives in one place, got more"
+                )
         try:
             root = self._canonical_form(document)
         except jsonschema_rs.ValidationError as error:
             if not {"pattern", "patternProperties"} & set(error.instance_path):
                 raise
-            document = self.document = weakening.with_strict_patterns(document)
+            self.document = weakening.with_strict_patterns(self.document)
+            document = weakening.with_strict_patterns(document)
             root = self._canonical_form(document)
         if root.kind is forms.CanonicalKind.RAW:
             document = weakening.without_inner_dialects(document)
@@ -150,12 +161,14 @@ class Canonical:
         return branches_of(node)[0], False
 
     def _separate(self, node: CanonicalSchema) -> tuple[CanonicalSchema, bool]:
-        branches, exact = self.exclusive(branches_of(node))
+        branches, exact = self.exclusive(node)
+        if not exact:
+            return node, True
         try:
             union = functools.reduce(lambda first, second: first.union(second), branches)
         except forms.CanonicalizationError:
             return node, True
-        return (union, exact) if union.kind not in _OPAQUE else (node, True)
+        return (union, True) if union.kind not in _OPAQUE else (node, True)
 
     def _invert(self, node: CanonicalSchema) -> tuple[CanonicalSchema, bool]:
         inner, exact = self.resolve(cast(forms.NotView, node.view()).schema)
@@ -165,8 +178,14 @@ class Canonical:
             return node, True
         return (inverse, True) if inverse.kind not in _OPAQUE else (node, True)
 
-    def exclusive(self, branches: list[CanonicalSchema]) -> tuple[list[CanonicalSchema], bool]:
-        """Branches that no value is in two of, from a ``oneOf``, and whether that is exact."""
+    def exclusive(self, node: CanonicalSchema) -> tuple[list[CanonicalSchema], bool]:
+        """The branches of a ``oneOf``, made such that no value is in two of them, and whether that is exact."""
+        found = self._exclusive.get(node)
+        if found is None:
+            found = self._exclusive[node] = self._made_exclusive(branches_of(node))
+        return found
+
+    def _made_exclusive(self, branches: list[CanonicalSchema]) -> tuple[list[CanonicalSchema], bool]:
         resolved = [self.resolve(branch) for branch in branches]
         exact = all(is_exact for _, is_exact in resolved)
         nodes = [node for node, _ in resolved]
@@ -179,7 +198,7 @@ class Canonical:
                     continue
                 size = _breadth(only)
                 budget -= size
-                if budget < 0 or size > 64:
+                if budget < 0 or size > MAXIMUM_BREADTH:
                     return nodes, False
                 try:
                     only = self.resolve(only.subtract(other))[0]
@@ -221,23 +240,6 @@ def draft_of(schema: Schema) -> int:
             if f"json-schema.org/{name}" in uri or f"json-schema.org/draft/{name}" in uri:
                 return draft
     return 20
-
-
-def check_size(schema: Schema) -> None:
-    """Raise `SchemaTooComplexError` for a document over the bounds, without recursion."""
-    pending: list[tuple[Any, int]] = [(schema, 0)]
-    count = 0
-    while pending:
-        value, depth = pending.pop()
-        count += 1
-        if count > MAXIMUM_NODES:
-            raise SchemaTooComplexError(f"Expected a schema of at most {MAXIMUM_NODES} values, got more")
-        if depth > MAXIMUM_DEPTH:
-            raise SchemaTooComplexError(f"Expected a schema nested at most {MAXIMUM_DEPTH} deep, got more")
-        if isinstance(value, Mapping):
-            pending.extend((child, depth + 1) for child in value.values())
-        elif isinstance(value, (list, tuple)):
-            pending.extend((child, depth + 1) for child in value)
 
 
 def _pointer(path: list[Any]) -> str:

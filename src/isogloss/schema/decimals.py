@@ -17,7 +17,10 @@ MAXIMUM_DIGITS = 64
 _ANY_INTEGER = rf"(?:0|[1-9][0-9]{{0,{MAXIMUM_DIGITS - 1}}})"
 _FRACTION = rf"\.[0-9]{{1,{MAXIMUM_DIGITS}}}"
 INTEGER = f"/-?{_ANY_INTEGER}/"
-NUMBER = rf"/-?{_ANY_INTEGER}(?:{_FRACTION})?(?:[eE][+-]?[0-9]{{1,3}})?/"
+NUMBER = (
+    rf"/-?{_ANY_INTEGER}(?:{_FRACTION})?(?:[eE](?:-0*[0-9]{{1,3}}|\+?0?(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9])))?/"
+)
+PLAIN_NUMBER = rf"/-?{_ANY_INTEGER}(?:{_FRACTION})?/"
 NOT_INTEGER = rf"/-?{_ANY_INTEGER}\.[0-9]{{0,{MAXIMUM_DIGITS}}}[1-9]0{{0,{MAXIMUM_DIGITS}}}/"
 
 

@@ -42,11 +42,12 @@ _EVERY_TYPE: tuple[ValueType, ...] = ("null", "boolean", "number", "string", "ar
 class Guard:
     """What to check of one value, and where its parts lead."""
 
-    __slots__ = ("_node", "_plan", "_validator", "checks", "unique")
+    __slots__ = ("_members", "_plan", "_validator", "_view", "checks", "unique")
 
     def __init__(self, plan: GuardPlan, node: CanonicalSchema | None, *, checked: CanonicalSchema | None, unique: bool):
         self._plan = plan
-        self._node = node
+        self._view = None if node is None else node.view()
+        self._members = self._view.properties if isinstance(self._view, forms.ObjectView) else {}
         self._validator = None if checked is None else plan.canonical.validator(checked)
         self.checks = checked is not None
         """Whether `admits` says anything when the value closes."""
@@ -59,10 +60,10 @@ class Guard:
 
     def member(self, name: str) -> CanonicalSchema | None:
         """Where the value of a key leads."""
-        view = None if self._node is None else self._node.view()
+        view = self._view
         if not isinstance(view, forms.ObjectView):
             return None
-        found = view.properties.get(name)
+        found = self._members.get(name)
         if found is None:
             for pattern, schema in view.pattern_properties.items():
                 if schema in self._plan.leading and self._plan.matches(pattern, name):
@@ -72,7 +73,7 @@ class Guard:
 
     def item(self, index: int) -> CanonicalSchema | None:
         """Where the item at an index leads."""
-        view = None if self._node is None else self._node.view()
+        view = self._view
         if not isinstance(view, forms.ArrayView):
             return None
         return view.prefix_items[index] if index < len(view.prefix_items) else view.items

@@ -24,6 +24,7 @@ from isogloss.schema.decimals import INTEGER, NUMBER
 from isogloss.schema.key_order import KeyOrder
 
 MAXIMUM_RULES = 50_000
+MAXIMUM_LITERALS = 20_000
 MAXIMUM_TEXT = 8_000_000
 
 RULE_PREFIX = "\x00"
@@ -103,6 +104,7 @@ class GrammarWriter:
         self._values: dict[CanonicalSchema, str | None] = {}
         self._pending: deque[Callable[[], None]] = deque()
         self._count = 0
+        self._literal_count = 0
 
     def write(self) -> JsonGrammar | None:
         """The grammar of the document, None when no value is left."""
@@ -215,7 +217,7 @@ class GrammarWriter:
         if isinstance(view, forms.AnyOfView):
             return self._choice(node, view.branches)
         if isinstance(view, forms.OneOfView):
-            branches, exact = self.canonical.exclusive(view.branches)
+            branches, exact = self.canonical.exclusive(node)
             if not exact:
                 self.mark(node, "value")
             return self._choice(node, branches)
@@ -249,6 +251,9 @@ class GrammarWriter:
 
     def literals(self, values: list[Any]) -> str | None:
         """An expression for a finite set of values."""
+        self._literal_count += len(values)
+        if self._literal_count > MAXIMUM_LITERALS:
+            raise SchemaTooComplexError(f"Expected a schema of at most {MAXIMUM_LITERALS} enumerated values, got more")
         scalars = [value for value in values if not isinstance(value, (list, dict))]
         options = []
         if scalars:

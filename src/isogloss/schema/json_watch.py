@@ -8,6 +8,7 @@ may follow without taking them, and go back to an earlier place.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Literal
 
@@ -126,6 +127,8 @@ class JsonWatch:
         place = self._places[-1]
         if place.mode != "number" or place.container is not None:
             return True
+        if self._text[-1] in b"eE+-.":
+            return False
         return _Reader(self, place, commit=False).end_of_number(len(self._text)) is not None
 
     def go_back(self, count: int) -> None:
@@ -265,8 +268,8 @@ class _Reader:
     def _number(self, at: int, end: int) -> int | None:
         match = _NUMBER_END.search(self.text, at, end)
         stop = end if match is None else match.start()
-        if self.guards.open_numbers and stop - self.start > _LONGEST_NUMBER:
-            self._refuse(f"Expected a number of at most {_LONGEST_NUMBER} characters")
+        if self.guards.open_numbers and not _is_bounded(self.text[self.start : stop]):
+            self._refuse(f"Expected a number of at most {_LONGEST_NUMBER} characters that is finite as a double")
             return None
         if match is None:
             return end
@@ -396,6 +399,12 @@ def _escaped(name: str) -> str:
 
 def _value(text: bytearray, start: int, end: int) -> Any:
     return json.loads(text[start:end])
+
+
+def _is_bounded(text: bytearray) -> bool:
+    if len(text) > _LONGEST_NUMBER:
+        return False
+    return b"e" not in text.lower() or text[-1:] in b"eE+-" or math.isfinite(float(text))
 
 
 def _decoded(raw: bytes) -> str:

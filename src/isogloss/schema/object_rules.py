@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MAXIMUM_PATTERNS = 8
 """Patterns of one ``patternProperties`` whose overlaps are told apart."""
 COUNTER_BITS = 40
+MAXIMUM_COUNTED = 500
+"""Declared keys of one object that are counted; their rules form a chain."""
+MAXIMUM_FLAT = 6
 
 
 class Entry(msgspec.Struct):
@@ -80,12 +83,11 @@ def _finite_names(writer: GrammarWriter, node: CanonicalSchema) -> list[str] | N
 def write(writer: GrammarWriter, name: str, node: CanonicalSchema, view: forms.ObjectView) -> None:
     """Define the rule ``name`` as the objects of a node."""
     names = _Names(writer, node, view)
-    required = set(view.required)
-    properties = view.properties
-    listed = [*properties, *(n for n in view.required if n not in properties)]
+    properties, required = view.properties, dict.fromkeys(view.required)
+    listed = list(dict.fromkeys([*properties, *required]))
     if names.finite is not None:
         known = set(names.finite)
-        listed = [*(n for n in listed if n in known), *(n for n in names.finite if n not in set(listed))]
+        listed = list(dict.fromkeys([*(n for n in listed if n in known), *names.finite]))
     matchers = _matchers(writer, view)
     slots = []
     taken = []
@@ -95,7 +97,7 @@ def write(writer: GrammarWriter, name: str, node: CanonicalSchema, view: forms.O
         taken.append(key)
         if not names.admits(key):
             continue
-        slot = _slot(writer, node, view, key, matchers, kinds)
+        slot = _slot(writer, node, view, key, properties.get(key), matchers, kinds)
         if slot is not None:
             slot.required = key in required
             slots.append(slot)
@@ -135,10 +137,10 @@ def _slot(
     node: CanonicalSchema,
     view: forms.ObjectView,
     key: str,
+    found: CanonicalSchema | None,
     matchers: list[tuple[str, CanonicalSchema, _Matcher]],
     kinds: list[_Kind],
 ) -> Slot | None:
-    found = view.properties.get(key)
     schemas = [found] if found is not None else []
     matching = [schema for _, schema, matcher in matchers if matcher.matches(key)]
     schemas += matching
@@ -304,7 +306,12 @@ def _body(
     if not kinds and needed == len(slots):
         return _counted_extras(writer, slots, extras, low, high)
     noted = [len(entry.kinds) for slot in slots for entry in slot.entries] + [len(entry.kinds) for entry in extras]
-    if max(low, high or 0) >= 1 << (COUNTER_BITS - 2) or kinds > 60 - COUNTER_BITS or max(noted, default=0) > 2:
+    if (
+        len(slots) > MAXIMUM_COUNTED
+        or max(low, high or 0) >= 1 << (COUNTER_BITS - 2)
+        or kinds > 60 - COUNTER_BITS
+        or max(noted, default=0) > 2
+    ):
         return None
     return _Counting(writer, slots, extras, low, high, kinds).start()
 
@@ -327,26 +334,42 @@ def _plain_body(writer: GrammarWriter, slots: list[Slot], extras: list[Entry]) -
     extra = _extra(writer, extras)
     first_required = next((i for i, slot in enumerate(slots) if slot.required), len(slots))
     optional, others = slots[:first_required], slots[first_required:]
+    following = f" ({comma} {extra})*" if extra else ""
     if others:
         parts = [_item(writer, others[0])]
         for slot in others[1:]:
             item = f"{comma} {_item(writer, slot)}"
             parts.append(item if slot.required else f"({item})?")
-        if extra:
-            parts.append(f"({comma} {extra})*")
-        inner = " ".join(parts)
-        after = f"{comma} {inner}"
-    else:
-        inner = f"({extra} ({comma} {extra})*)?" if extra else ""
-        after = f"({comma} {extra})*" if extra else ""
-    if not optional:
-        return inner
-    # The rest, when nothing came before it and when something did: a rule each, so that the text stays linear.
-    inner, after = writer.rule(inner or '""'), writer.rule(after or '""')
-    for slot in reversed(optional):
-        item = _item(writer, slot)
-        inner, after = writer.rule(f"{item} {after} | {inner}"), writer.rule(f"({comma} {item})? {after}")
-    return inner
+        rest = " ".join(parts) + following
+        if not optional:
+            return rest
+        some, _ = _some_of(writer, [_item(writer, slot) for slot in optional])
+        rest = writer.rule(rest)
+        return f"({some} {comma} {rest} | {rest})"
+    ways = [f"{extra}{following}"] if extra else []
+    if optional:
+        some, _ = _some_of(writer, [_item(writer, slot) for slot in optional])
+        ways.insert(0, f"{some}{following}")
+    return f"({' | '.join(ways)})?" if ways else ""
+
+
+def _some_of(writer: GrammarWriter, items: list[str]) -> tuple[str, str]:
+    """Rules for at least one of some items in their order, and for any of them, each after a comma.
+
+    They halve the items, so that rules refer to each other to a depth that is logarithmic.
+    """
+    comma = writer.shared("JSON_COMMA")
+    if len(items) > MAXIMUM_FLAT:
+        middle = len(items) // 2
+        first_some, first_any = _some_of(writer, items[:middle])
+        second_some, second_any = _some_of(writer, items[middle:])
+        some = writer.rule(f"{first_some} {second_any} | {second_some}")
+        return some, writer.rule(f"{first_any} {second_any}")
+    if len(items) > 1:
+        items = [writer.rule(item) for item in items]
+    after = [f"({comma} {item})?" for item in items]
+    some = " | ".join(" ".join([item, *after[i + 1 :]]) for i, item in enumerate(items))
+    return writer.rule(some), writer.rule(" ".join(after))
 
 
 def _counted_extras(writer: GrammarWriter, slots: list[Slot], extras: list[Entry], low: int, high: int | None) -> str:

@@ -17,6 +17,7 @@ MAXIMUM_DEPTH = 60
 MAXIMUM_NODES = 10_000
 MAXIMUM_ITEMS = 256
 """Items are compiled one by one up to the bounds of an array."""
+MAXIMUM_VALUES = 5_000
 MAXIMUM_LENGTH = 10_000
 
 WHITE_SPACE = r"[ \t]{1,2}|\r?\n[ \t]{0,40}"
@@ -130,7 +131,7 @@ class _Scan:
             return False
         values = schema["enum"] if "enum" in taken else [schema["const"]]
         types = schema.get("type")
-        if not isinstance(values, list) or not values:
+        if not isinstance(values, list) or not 0 < len(values) <= MAXIMUM_VALUES:
             return False
         allowed = None if types is None else {types} if isinstance(types, str) else set(types)
         if allowed is not None and "number" in allowed:

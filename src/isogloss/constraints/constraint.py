@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from isogloss.constraints.guarded_matcher import GuardedMatcher
+from isogloss.constraints.guarded_matcher import json_matcher
 from isogloss.constraints.json_value import lowered
 from isogloss.constraints.lark import write_lark
 from isogloss.constraints.matcher import Matcher
@@ -78,11 +78,7 @@ class Constraint:
         """
         if not isinstance(self.term, JsonValue):
             return Matcher(self.lark_for(tokenizer), tokenizer)
-        value = lowered(self.term.schema)
-        grammar, guards = value.engine_grammar, value.schema_guards
-        if grammar is None or guards is None:
-            grammar, guards = self.lark_for(tokenizer), value.guards
-        return GuardedMatcher(grammar, tokenizer, guards) if guards else Matcher(grammar, tokenizer)
+        return json_matcher(lowered(self.term.schema), tokenizer)
 
     def _lark(self, special_tokens: Mapping[str, int]) -> str:
         key = frozenset(special_tokens.items())

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isogloss.schema.guards import Guards
+    from isogloss.schema.lowering import Lowered
     from isogloss.tokenizers import Tokenizer
 
 
@@ -84,3 +85,9 @@ class GuardedMatcher(Matcher):
             elif not self._watch.take(self._tokenizer.token_bytes(token)):
                 return index
         return len(tokens)
+
+
+def json_matcher(value: Lowered, tokenizer: Tokenizer) -> Matcher:
+    """A matcher of one JSON value. Raises `GrammarError` when its grammar does not compile."""
+    grammar, guards = value.compilable()
+    return GuardedMatcher(grammar, tokenizer, guards) if guards else Matcher(grammar, tokenizer)

@@ -39,11 +39,12 @@ class Lowered:
             return None
         return {**self._document, "x-guidance": ENGINE_OPTIONS}
 
-    @property
-    def engine_grammar(self) -> str | None:
-        """`schema` as the text of a grammar that the engine takes where it takes Lark."""
+    def compilable(self) -> tuple[str, Guards]:
+        """A whole grammar in the form that the engine compiles soonest, and what it leaves to a matcher."""
         schema = self.schema
-        return None if schema is None else json.dumps({"grammars": [{"json_schema": schema}]}, ensure_ascii=False)
+        if schema is None or self.schema_guards is None:
+            return self.grammar().text(), self.guards
+        return json.dumps({"grammars": [{"json_schema": schema}]}, ensure_ascii=False), self.schema_guards
 
     @property
     def guards(self) -> Guards:

@@ -19,14 +19,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from isogloss.constraints import compile_check
+from isogloss.constraints import Constraint, compile_check
 from isogloss.dialects._base import Dialect
 from isogloss.engines import Engine, GenerationRequest, ModelInfo, Sampling, TokenLogprob, Usage
-from isogloss.errors import ConversationError, EngineUnavailableError, OutputError
+from isogloss.errors import ConversationError, EngineCapabilityError, EngineUnavailableError, OutputError
 from isogloss.events import Event, Finish, collect
 from isogloss.messages import AssistantMessage, Conversation, ToolChoice, UserMessage
 from isogloss.stop_strings import StopStrings
 from isogloss.token_spans import TokenSpans
+from isogloss.tokenizers import Tokenizer
 from isogloss.verification import Verification
 
 LONGEST_TOKEN = 512
@@ -90,6 +91,17 @@ class Chat:
             form = msgspec.structs.replace(conversation.response_format, may_refuse=False)
             conversation = msgspec.structs.replace(conversation, response_format=form)
         return Turn(self, conversation, sampling)
+
+    async def prompt_tokens(self, conversation: Conversation) -> int:
+        """How many tokens the prompt of the next turn has.
+
+        Raises `EngineCapabilityError` where the engine's vocabulary is not known.
+        """
+        await self.start()
+        tokenizer = self.engine.tokenizer
+        if tokenizer is None:
+            raise EngineCapabilityError(f"The engine `{self.engine.name}` cannot count the tokens of a prompt")
+        return len(await asyncio.to_thread(lambda: self.dialect.render(conversation).tokens(tokenizer)))
 
     def forget_model(self) -> None:
         """The engine went away: what comes back may serve another model."""
@@ -216,38 +228,44 @@ class Turn:
         prompt = dialect.render(conversation)
         text = prompt.text
         starts_in = dialect.starts_in(text)
-        grammar = self._grammar(conversation, starts_in) if engine.takes_grammar else None
+        constraint = self._constraint(conversation, starts_in) if engine.takes_grammar else None
+        grammar = None if constraint is None else _lark(constraint, engine.tokenizer)
         ids = None
         if engine.tokenizer is not None:
             _check_length(len(text) // LONGEST_TOKEN, limit, "at least ")
             ids = tuple(prompt.tokens(engine.tokenizer))
             _check_length(len(ids), limit)
         stop = dialect.markers.stop if grammar is None else ()
-        return GenerationRequest(prompt=text, prompt_ids=ids, grammar=grammar, sampling=self._sampling(stop)), starts_in
+        term = None if constraint is None else constraint.term
+        sampling = self._sampling(stop)
+        return GenerationRequest(prompt=text, prompt_ids=ids, grammar=grammar, term=term, sampling=sampling), starts_in
 
     def _sampling(self, stop: tuple[str, ...]) -> Sampling:
         """The engine stops where the dialect's turn ends. The caller's stop strings are matched in visible text."""
         return msgspec.structs.replace(self.sampling, stop=stop)
 
-    def _grammar(self, conversation: Conversation, starts_in: str) -> str | None:
-        """The grammar of the turn, if anything binds it."""
+    def _constraint(self, conversation: Conversation, starts_in: str) -> Constraint | None:
+        """What binds the turn, if anything does."""
         form = conversation.response_format
         if not conversation.tools and (form is None or form.kind == "text"):
             return None
         effort_is_none = conversation.reasoning_effort == "none"
-        constraint = self._chat.dialect.constraint(
+        return self._chat.dialect.constraint(
             conversation.tools,
             ToolChoice.of(conversation.tool_choice),
             form,
             parallel=conversation.parallel_tool_calls,
             reasoning="open" if starts_in == "reasoning" else not effort_is_none,
         )
-        tokenizer = self._chat.engine.tokenizer
-        if tokenizer is None:
-            return constraint.lark
-        lark = constraint.lark_for(tokenizer)
-        compile_check(lark, tokenizer)
-        return lark
+
+
+def _lark(constraint: Constraint, tokenizer: Tokenizer | None) -> str:
+    """The grammar for the engine's vocabulary. Raises `GrammarError`."""
+    if tokenizer is None:
+        return constraint.lark
+    lark = constraint.lark_for(tokenizer)
+    compile_check(lark, tokenizer)
+    return lark
 
 
 def _check_length(count: int, limit: int | None, bound: str = "") -> None:

@@ -167,7 +167,7 @@ def free_port() -> int:
 def served(model: Path | str, port: int, *options: str) -> Iterator[str]:
     """`isogloss serve` in a process of its own, with further options, ready to answer; its address."""
     command = [sys.executable, "-m", "isogloss", "serve", "--model", str(model), "--dialect", DIALECT]
-    command += ["--port", str(port), *options]
+    command += ["--port", str(port), "--store", "memory", *options]
     url = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -14,7 +15,10 @@ import uvicorn
 from isogloss.chat import Chat
 from isogloss.dialects import get_dialect
 from isogloss.engines.scripted import Script, ScriptedEngine
-from isogloss.server import create_app
+from isogloss.server import ServerOptions, create_app
+from isogloss.server.launch import server_config
+
+from .postgres import postgres
 
 
 class Served:
@@ -50,8 +54,10 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def serving(chat: Chat, **options: Any) -> Iterator[Served]:
-    app = create_app(chat, **options)
-    server = _Server(uvicorn.Config(app, port=0, log_config=None, ws="none", http="h11", timeout_graceful_shutdown=5))
+    settings = ServerOptions(**{"drain_seconds": 5, **options})
+    config = server_config(create_app(chat, settings), settings)
+    config.port = 0
+    server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert server.listening.wait(30)
@@ -63,6 +69,26 @@ def serving(chat: Chat, **options: Any) -> Iterator[Served]:
     finally:
         server.should_exit = True
         thread.join(30)
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    with postgres() as url:
+        yield url
+
+
+STORES = ("memory", "sqlite", "postgresql")
+SHARED_STORES = STORES[1:]
+"""Those that outlive a process."""
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store of the kind that the test is parametrized with."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'state.sqlite'}"
+    url: str = request.getfixturevalue("postgres_url") if request.param == "postgresql" else request.param
+    return url
 
 
 Serve = Callable[..., Served]

@@ -17,6 +17,7 @@ from isogloss.dialects import get_dialect
 from isogloss.engines import ModelInfo, TokenLogprob, Usage
 from isogloss.engines.scripted import Script, ScriptedEngine
 from isogloss.errors import EngineUnavailableError
+from isogloss.server import ApiKey
 
 from .conftest import Serve, Served, serving
 
@@ -37,6 +38,9 @@ SQL = {"type": "custom", "custom": {"name": "sql", "description": "Run it."}}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 SQL_CALL = '<tool_call>\n{"name": "sql", "arguments": {"input": "SELECT 1"}}\n</tool_call>'
 HELLO: list[Any] = [{"role": "user", "content": "Hello"}]
+
+
+SECRET = ApiKey("me", "secret")
 
 
 def create(served: Served, **fields: Any) -> ChatCompletion:
@@ -469,7 +473,7 @@ def test_every_violation_of_the_strict_subset_is_listed(serve: Serve) -> None:
 
 
 def test_the_client_raises_its_own_errors(serve: Serve) -> None:
-    client = serve("never", api_key="secret").client(api_key="wrong")
+    client = serve("never", keys=(SECRET,)).client(api_key="wrong")
     with pytest.raises(openai.AuthenticationError) as wrong:
         client.chat.completions.create(model="default", messages=HELLO)
     assert wrong.value.code == "invalid_api_key"
@@ -483,7 +487,7 @@ def test_the_client_raises_its_own_errors(serve: Serve) -> None:
 
 
 def test_the_key_opens(serve: Serve) -> None:
-    served = serve("Hi", api_key="secret")
+    served = serve("Hi", keys=(SECRET,))
     client = served.client(api_key="secret")
     completion = client.chat.completions.create(model="default", messages=HELLO)
     assert completion.choices[0].message.content == "Hi"
@@ -519,7 +523,7 @@ def test_ten_megabytes_of_text(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"), [("GET", "/v1/nothing", 404), ("GET", "/v1/chat/completions", 405)]
+    ("method", "path", "status"), [("GET", "/v1/nothing", 404), ("PUT", "/v1/chat/completions", 405)]
 )
 def test_unknown_urls(serve: Serve, method: str, path: str, status: int) -> None:
     response = httpx.request(method, serve("never").url + path, trust_env=False)

@@ -97,7 +97,7 @@ def test_a_custom_tools_grammar_binds_its_text(serve: Serve) -> None:
     def call(text: str) -> str:
         return f'<tool_call>\n{{"name": "sql", "arguments": {{"input": "{text}"}}}}\n</tool_call>'
 
-    answer = ask(bound(serve, call("DROP TABLE x"), call("SELECT 1")), **fields)
+    answer = ask(bound(serve, call("SELECT 1")), **fields)
     assert answer.json()["choices"][0]["message"]["tool_calls"][0]["custom"]["input"] == "SELECT 1"
     assert ask(bound(serve, call("DROP TABLE x")), **fields).status_code == 502
     form["grammar"]["definition"] = "SELECT ("

@@ -5,8 +5,11 @@ import openai
 import pytest
 
 from isogloss.engines import ModelInfo
+from isogloss.server import ApiKey
 
 from .conftest import Serve
+
+SECRET = ApiKey("me", "secret")
 
 
 def test_models_are_listed(serve: Serve) -> None:
@@ -24,12 +27,12 @@ def test_models_are_listed(serve: Serve) -> None:
 
 
 def test_aliases_are_served(serve: Serve) -> None:
-    client = serve("Hi", aliases=["gpt-4o"]).client()
+    client = serve("Hi", aliases=("gpt-4o",)).client()
     completion = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "x"}])
     assert completion.model == "scripted"
 
 
 def test_health_needs_no_key(serve: Serve) -> None:
-    served = serve("Hi", api_key="secret")
+    served = serve("Hi", keys=(SECRET,))
     assert httpx.get(f"{served.url}/health", trust_env=False).status_code == 200
     assert httpx.get(f"{served.url}/v1/models", trust_env=False).status_code == 401

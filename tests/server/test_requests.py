@@ -49,7 +49,17 @@ CHAT_FIELDS = st.sampled_from(
 RESPONSE_FIELDS = st.sampled_from(
     [
         *("input", "tools", "tool_choice", "text", "reasoning", "include", "instructions", "store", "truncation"),
-        *("background", "max_output_tokens", "top_logprobs", "parallel_tool_calls", "metadata", "stream"),
+        *(
+            "background",
+            "conversation",
+            "max_tool_calls",
+            "stream_options",
+            "max_output_tokens",
+            "top_logprobs",
+            "parallel_tool_calls",
+            "metadata",
+            "stream",
+        ),
     ]
 )
 
@@ -75,4 +85,4 @@ def test_chat_requests(fields: dict[str, Any]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(RESPONSE_FIELDS, VALUES, max_size=4))
 def test_response_requests(fields: dict[str, Any]) -> None:
-    assert outcome(lambda body: read_response_request(body, []), {"model": "m", "input": MESSAGES, **fields}) in FINE
+    assert outcome(read_response_request, {"model": "m", "input": MESSAGES, **fields}) in FINE

@@ -302,12 +302,17 @@ def test_a_response_that_is_not_to_be_stored(serve: Serve) -> None:
         served.client().responses.retrieve(made.id)
 
 
+def said(item: Any) -> str:
+    text: str = item.content[0].text
+    return text
+
+
 def test_input_items_are_paged(serve: Serve) -> None:
     served = serve("Hi")
     made = create(served, input=[{"role": "user", "content": text} for text in "abc"])
     pages = served.client().responses.input_items
-    assert [item.content for item in pages.list(made.id, order="asc", limit=2)] == ["a", "b", "c"]  # type: ignore[union-attr]
-    assert [item.content for item in pages.list(made.id)] == ["c", "b", "a"]  # type: ignore[union-attr]
+    assert [said(item) for item in pages.list(made.id, order="asc", limit=2)] == ["a", "b", "c"]
+    assert [said(item) for item in pages.list(made.id)] == ["c", "b", "a"]
     for query in ("limit=0", "limit=x", "order=up", "after=nobody"):
         answer = httpx.get(f"{served.url}/v1/responses/{made.id}/input_items?{query}", trust_env=False)
         assert answer.status_code in (400, 404)
@@ -322,17 +327,29 @@ def test_input_items_are_paged(serve: Serve) -> None:
         ({"input": None}, "Object missing required field `input`", None, "missing_required_parameter"),
         ({"stop": "x"}, "Unknown parameter: 'stop'.", "stop", "unknown_parameter"),
         (
-            {"conversation": "conv_1"},
-            "Unsupported parameter: 'conversation'. Conversations are not kept here: use 'previous_response_id'.",
-            "conversation",
-            "unsupported_parameter",
+            {"background": True, "store": False},
+            "Background responses need 'store' to be true.",
+            "background",
+            "invalid_value",
         ),
-        ({"background": True}, "Responses are not made in the background.", "background", "unsupported_parameter"),
         (
-            {"truncation": "auto"},
-            "Invalid value: 'auto'. Supported values are: 'disabled'.",
+            {"truncation": "half"},
+            "Invalid value: 'half'. Supported values are: 'auto' and 'disabled'.",
             "truncation",
             "invalid_value",
+        ),
+        (
+            {"conversation": "conv_1", "previous_response_id": "resp_1"},
+            "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.",
+            "previous_response_id",
+            "invalid_value",
+        ),
+        ({"max_tool_calls": 0}, "Expected `int` >= 1, got 0", "max_tool_calls", "invalid_value"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]}]},
+            "Content of type 'input_image' is not supported: only text can be read",
+            "input[0].content[0].type",
+            "unsupported_content_type",
         ),
         ({"max_output_tokens": 0}, "Expected `int` >= 1, got 0", "max_output_tokens", "invalid_value"),
         (

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from isogloss.server import ApiKey
 
 _KEY = "VARIABLE"
 
@@ -27,25 +31,68 @@ def command(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8080,
     api_key_env: Annotated[
-        str | None, typer.Option(metavar=_KEY, help="Environment variable with the key that clients must send.")
+        str | None,
+        typer.Option(metavar=_KEY, help="Environment variable with the keys of clients, as in a file of them."),
+    ] = None,
+    api_key_file: Annotated[
+        Path | None, typer.Option(help="File with the keys of clients, one a line: NAME KEY, or the key alone.")
     ] = None,
     alias: Annotated[list[str] | None, typer.Option(help="A further name of the model; may be repeated.")] = None,
     refusals: Annotated[
         bool, typer.Option("--refusals", help="Let the model refuse where a response format is asked for.")
     ] = False,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Where responses and conversations are kept: sqlite:///PATH, postgresql://..., or memory. "
+            "Without it: a SQLite file in the user's state directory."
+        ),
+    ] = None,
+    keep_days: Annotated[float, typer.Option(min=0, help="How long they are kept.")] = 30,
+    requests_per_minute: Annotated[int | None, typer.Option(min=1, help="Limit of each key.")] = None,
+    concurrent_requests: Annotated[int | None, typer.Option(min=1, help="Limit of each key.")] = None,
+    max_running: Annotated[int, typer.Option(min=1, help="Generations at once; the others wait.")] = 256,
+    max_waiting: Annotated[int, typer.Option(min=0, help="Generations that may wait; beyond that: 503.")] = 1024,
+    timeout_seconds: Annotated[float, typer.Option(min=0.001, help="Longest that a generation may take.")] = 1800,
+    drain_seconds: Annotated[float, typer.Option(min=0, help="How long requests may go on after a stop.")] = 30,
+    cors_origin: Annotated[
+        list[str] | None, typer.Option(help="A web page's origin that may use the server; may be repeated.")
+    ] = None,
     max_body_mib: Annotated[int, typer.Option(min=1, help="Largest request that is read.")] = 32,
     log_level: Annotated[str, typer.Option(help="critical, error, warning, info or debug.")] = "warning",
+    log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    log_content: Annotated[
+        bool, typer.Option("--log-content", help="Log requests and answers, at level info. Never without this.")
+    ] = False,
 ) -> None:
     """Serve a model under OpenAI's APIs.
 
     Example: [bold]isogloss serve --model Qwen3-8B-Q4_K_M.gguf --port 8080[/bold]
     """
+    from isogloss.server import ServerOptions
+    from isogloss.server.database import default_url
     from isogloss.server.launch import ServeOptions, serve
 
     options = dict(map(_engine_option, engine_option or ()))
     if engine_key_env is not None:
         options["api_key"] = _secret(engine_key_env)
-    api_key = None if api_key_env is None else _secret(api_key_env)
+    server = ServerOptions(
+        aliases=tuple(alias or ()),
+        keys=_keys(api_key_env, api_key_file),
+        max_body_bytes=max_body_mib * 1024 * 1024,
+        store=default_url() if store is None else store,
+        keep_seconds=keep_days * 86400,
+        requests_per_minute=requests_per_minute,
+        concurrent_requests=concurrent_requests,
+        max_running=max_running,
+        max_waiting=max_waiting,
+        timeout_seconds=timeout_seconds,
+        drain_seconds=drain_seconds,
+        cors_origins=tuple(cors_origin or ()),
+        log_content=log_content,
+    )
+    if log_format not in ("text", "json"):
+        raise typer.BadParameter(f"Expected text or json, got {log_format!r}", param_hint="--log-format")
     if model is None:
         model, dialect = _demo(dialect)
     serve(
@@ -56,11 +103,10 @@ def command(
             dialect=dialect,
             host=host,
             port=port,
-            api_key=api_key,
-            aliases=alias or (),
             refusals=refusals,
-            max_body_bytes=max_body_mib * 1024 * 1024,
             log_level=log_level,
+            log_format=log_format,
+            server=server,
         )
     )
 
@@ -70,6 +116,13 @@ def _demo(dialect: str | None) -> tuple[str, str]:
     from isogloss.demo_model import demo_model_path
 
     return str(demo_model_path()), dialect or DIALECT
+
+
+def _keys(variable: str | None, path: Path | None) -> tuple[ApiKey, ...]:
+    from isogloss.server.auth import parse_keys, read_keys
+
+    from_environment = () if variable is None else parse_keys(_secret(variable))
+    return (*from_environment, *(() if path is None else read_keys(path)))
 
 
 def _engine_option(text: str) -> tuple[str, Any]:

@@ -45,6 +45,8 @@ class CompiledGrammars:
         self._prototypes: OrderedDict[tuple[str, Any], LLMatcher] = OrderedDict()
         self._size = 0
         self._lock = Lock()
+        self.hits = 0
+        self.misses = 0
 
     @property
     def size(self) -> int:
@@ -61,7 +63,9 @@ class CompiledGrammars:
             found = self._prototypes.get(key)
             if found is not None:
                 self._prototypes.move_to_end(key)
+                self.hits += 1
                 return found
+            self.misses += 1
         prototype = _compile(*key)
         with self._lock:
             if key not in self._prototypes:

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from isogloss.server.app import create_app
+from isogloss.server.auth import ApiKey
+from isogloss.server.options import ServerOptions
 
-__all__ = ["create_app"]
+__all__ = ["ApiKey", "ServerOptions", "create_app"]

@@ -3,54 +3,67 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
+from starlette.middleware.cors import CORSMiddleware
 
 from isogloss.chat import Chat
 from isogloss.errors import EngineUnavailableError
 from isogloss.server import errors
-from isogloss.server.auth import key_check
-from isogloss.server.chat_completions import chat_completions
+from isogloss.server.background import Background
+from isogloss.server.chat_completions import chat_completions, stored_completions
+from isogloss.server.conversations import conversation_items, conversations
+from isogloss.server.gate import Gate
 from isogloss.server.generation import ClientGoneError
-from isogloss.server.models import health, models
-from isogloss.server.responses import responses
+from isogloss.server.models import models, operation
+from isogloss.server.openapi import openapi
+from isogloss.server.options import ServerOptions
+from isogloss.server.responses import responses, stored_responses
 from isogloss.server.service import Service
-from isogloss.server.store import MemoryStore, ResponseStore
+from isogloss.server.websocket import responses_websocket
 
 _log = logging.getLogger("isogloss.server")
 
 
-def create_app(
-    chat: Chat,
-    *,
-    aliases: Sequence[str] = (),
-    api_key: str | None = None,
-    max_body_bytes: int = 32 * 1024 * 1024,
-    store: ResponseStore | None = None,
-) -> FastAPI:
+def create_app(chat: Chat, options: ServerOptions | None = None) -> FastAPI:
     """An application that serves one model under OpenAI's APIs.
 
-    The engine is started and closed with the application; when it cannot be reached the application starts all the
-    same, answers 503, and tries again at each request. ``aliases`` are further names of the model beside its own id and
-    ``default``. With an ``api_key``, everything but ``/health`` needs it. A body over ``max_body_bytes`` is a 413.
-    ``store`` keeps responses; without one they are kept in memory, a bounded number of them.
+    The engine and the database are opened and closed with the application; when the engine cannot be reached the
+    application starts all the same, answers 503, and tries again at each request. Raises `RequestError` for a store
+    that is none; starting raises `StateUnavailableError` when it cannot be opened.
     """
-    service = Service(chat, MemoryStore() if store is None else store, tuple(aliases), max_body_bytes)
-    app = FastAPI(title="Isogloss", lifespan=_lifespan(service), openapi_url=None)
+    service = Service(chat, options or ServerOptions())
+    background = Background(service.state.responses)
+    app = FastAPI(title="Isogloss", lifespan=_lifespan(service, background), openapi_url=None)
     errors.install(app)
     app.add_exception_handler(ClientGoneError, _on_client_gone)
-    needs_key = [Depends(key_check(api_key))]
-    app.include_router(health(service))
-    for router in (chat_completions(service), responses(service), models(service)):
-        app.include_router(router, dependencies=needs_key)
+    for router in (
+        operation(service),
+        chat_completions(service),
+        stored_completions(service),
+        responses(service, background),
+        stored_responses(service, background),
+        responses_websocket(service),
+        conversations(service),
+        conversation_items(service),
+        models(service),
+        openapi(),
+    ):
+        app.include_router(router)
+    app.add_middleware(Gate, service=service)
+    if service.options.cors_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=service.options.cors_origins, allow_methods=["*"], allow_headers=["*"]
+        )
     return app
 
 
-def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(service: Service, background: Background) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await service.state.start(background.drop_lost)
         try:
             await service.chat.start()
         except EngineUnavailableError as error:
@@ -58,8 +71,9 @@ def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManag
         try:
             yield
         finally:
+            await background.close(service.options.drain_seconds)
             await service.chat.close()
-            await service.store.close()
+            await service.state.close()
 
     return lifespan
 

@@ -1,24 +1,33 @@
-"""``POST /v1/chat/completions``."""
+"""``POST /v1/chat/completions``, and the completions that were stored: list, get, update, delete, messages."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from isogloss.chat import Turn, Update
-from isogloss.errors import IsoglossError
+from isogloss.errors import IsoglossError, RequestError
+from isogloss.json_fields import Fields
 from isogloss.server import sse
-from isogloss.server.chat_request import read_chat_request
+from isogloss.server.caller import caller_of
+from isogloss.server.chat_request import ChatRequest, read_chat_request
 from isogloss.server.chat_response import Completion
-from isogloss.server.errors import defect_body, error_body, json_response
+from isogloss.server.errors import NotFoundError, defect_body, error_body, json_response
 from isogloss.server.generation import updates_of, while_connected
+from isogloss.server.items import new_id
+from isogloss.server.paging import Asked
 from isogloss.server.request_body import read_body
+from isogloss.server.request_fields import check_fields, metadata
 from isogloss.server.service import Service
 
 _log = logging.getLogger("isogloss.server")
+
+_METADATA_QUERY = re.compile(r"metadata\[(.+)\]")
 
 
 def chat_completions(service: Service) -> APIRouter:
@@ -26,51 +35,135 @@ def chat_completions(service: Service) -> APIRouter:
 
     @router.post("/v1/chat/completions")
     async def create(request: Request) -> Response:
-        body = await read_body(request, service.max_body_bytes)
+        body = await read_body(request, service.options.max_body_bytes)
         model = await service.served_model(body.get("model"))
         asked = await asyncio.to_thread(read_chat_request, body)
-        turns = [service.chat.stream(asked.conversation, sampling) for sampling in asked.samplings]
-        completion = Completion(asked, model)
-        updates = updates_of(turns)
+        making = _Making(service, caller_of(request).name, body, asked, model)
         if not asked.stream:
-            return await while_connected(request, _whole(completion, turns, updates))
-        first = await while_connected(request, anext(updates))
-        return sse.EventStream(_events(completion, turns, first, updates))
+            return json_response(await while_connected(request, making.whole()))
+        await while_connected(request, making.begin())
+        return sse.EventStream(making.events())
 
     return router
 
 
-async def _whole(
-    completion: Completion, turns: Sequence[Turn], updates: AsyncGenerator[tuple[int, Update], None]
-) -> Response:
-    async for index, update in updates:
-        completion.add(index, update)
-    return json_response(completion.whole(turns))
+def stored_completions(service: Service) -> APIRouter:
+    router = APIRouter()
+    store = service.state.completions
+
+    @router.get("/v1/chat/completions")
+    async def listed(request: Request) -> Response:
+        query = request.query_params
+        page = await store.page(caller_of(request).name, Asked.of(query, "asc"), query.get("model"), _metadata(query))
+        return json_response(page)
+
+    @router.get("/v1/chat/completions/{completion_id}")
+    async def retrieve(completion_id: str, request: Request) -> Response:
+        return json_response(_found(await store.get(caller_of(request).name, completion_id), completion_id))
+
+    @router.post("/v1/chat/completions/{completion_id}")
+    async def update(completion_id: str, request: Request) -> Response:
+        fields = Fields(await read_body(request, service.options.max_body_bytes), "")
+        check_fields(fields, ("metadata",), {})
+        changed = await store.update(caller_of(request).name, completion_id, metadata(fields))
+        return json_response(_found(changed, completion_id))
+
+    @router.delete("/v1/chat/completions/{completion_id}")
+    async def delete(completion_id: str, request: Request) -> Response:
+        if not await store.delete(caller_of(request).name, completion_id):
+            raise _no_completion(completion_id)
+        return json_response({"object": "chat.completion.deleted", "id": completion_id, "deleted": True})
+
+    @router.get("/v1/chat/completions/{completion_id}/messages")
+    async def messages(completion_id: str, request: Request) -> Response:
+        held = _found(await store.messages(caller_of(request).name, completion_id), completion_id)
+        return json_response(Asked.of(request.query_params, "asc").page(held))
+
+    return router
 
 
-async def _events(
-    completion: Completion,
-    turns: Sequence[Turn],
-    first: tuple[int, Update],
-    updates: AsyncGenerator[tuple[int, Update], None],
-) -> AsyncGenerator[bytes, None]:
-    """The stream. What fails once it has begun is told in it, as its last event."""
-    try:
-        for choice in completion.choices:
-            yield sse.event(completion.chunk(choice.opening()))
-        for delta in completion.add(*first):
-            yield sse.event(completion.chunk(delta))
-        async for index, update in updates:
-            for delta in completion.add(index, update):
+class _Making:
+    """A completion being made: whole, or as the events of a stream."""
+
+    def __init__(self, service: Service, owner: str, body: dict[str, Any], asked: ChatRequest, model: str) -> None:
+        self._service = service
+        self._owner = owner
+        self._body = body
+        self._asked = asked
+        self._turns: Sequence[Turn] = [service.chat.stream(asked.conversation, one) for one in asked.samplings]
+        self._completion = Completion(asked, model)
+        self._updates = updates_of(service, self._turns)
+        self._first: tuple[int, Update] | None = None
+
+    async def whole(self) -> dict[str, Any]:
+        async for index, update in self._updates:
+            self._completion.add(index, update)
+        await self._keep()
+        return self._completion.whole(self._turns)
+
+    async def begin(self) -> None:
+        """Wait for the first sign of the model, so that what fails before it is an error of the request."""
+        self._first = await anext(self._updates)
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The stream. What fails once it has begun is told in it, as its last event."""
+        completion = self._completion
+        try:
+            for choice in completion.choices:
+                yield sse.event(completion.chunk(choice.opening()))
+            assert self._first is not None
+            for delta in completion.add(*self._first):
                 yield sse.event(completion.chunk(delta))
-        if completion.request.include_usage:
-            yield sse.event(completion.usage_chunk(turns))
-        yield sse.DONE
-    except IsoglossError as error:
-        _log.error("%s: %s", type(error).__name__, error)
-        yield sse.event({"error": error_body(error)})
-    except Exception:
-        _log.exception("A stream failed")
-        yield sse.event({"error": defect_body()})
-    finally:
-        await updates.aclose()
+            async for index, update in self._updates:
+                deltas = completion.add(index, update)
+                if completion.is_over:
+                    await self._keep()  # before the client is told that it is there
+                for delta in deltas:
+                    yield sse.event(completion.chunk(delta))
+            if self._asked.include_usage:
+                yield sse.event(completion.usage_chunk(self._turns))
+            yield sse.DONE
+        except IsoglossError as error:
+            _log.error("%s: %s", type(error).__name__, error)
+            yield sse.event({"error": error_body(error)})
+        except Exception:
+            _log.exception("A stream failed")
+            yield sse.event({"error": defect_body()})
+        finally:
+            await self._updates.aclose()
+
+    async def _keep(self) -> None:
+        whole = self._completion.whole(self._turns)
+        if self._service.options.log_content:
+            _log.info("completion", extra={"fields": {"request": self._body, "answer": whole}})
+        if self._asked.store:
+            await self._service.state.completions.add(self._owner, whole, _kept_messages(self._body))
+
+
+def _kept_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
+    kept = []
+    for message in body["messages"]:
+        content = message.get("content")
+        is_parts = isinstance(content, list)
+        text = "".join(part.get("text") or "" for part in content) if is_parts else content
+        kept.append({**message, "id": new_id("msg_"), "content": text, "content_parts": content if is_parts else None})
+    return kept
+
+
+def _metadata(query: Mapping[str, str]) -> dict[str, str]:
+    """``metadata[KEY]=VALUE`` of a query string."""
+    entries = {match[1]: value for name, value in query.items() if (match := _METADATA_QUERY.fullmatch(name))}
+    for value in (*entries, *entries.values()):
+        if "\0" in value:
+            raise RequestError("Expected metadata without NUL", pointer="/metadata", code="invalid_value")
+    return entries
+
+
+def _found(value: Any, completion_id: str) -> Any:
+    if value is None:
+        raise _no_completion(completion_id)
+    return value
+
+
+def _no_completion(completion_id: str) -> NotFoundError:
+    return NotFoundError(f"Chat completion with id '{completion_id}' not found.", code="not_found")

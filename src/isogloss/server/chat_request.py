@@ -15,7 +15,10 @@ from isogloss.server.request_fields import (
     MOST_CHOICES,
     MOST_TOP_LOGPROBS,
     TUNING,
+    VERBOSITIES,
     check_fields,
+    check_tuning,
+    metadata,
     sampling,
 )
 from isogloss.server.strict_schemas import check_strict_schemas
@@ -61,6 +64,8 @@ class ChatRequest(msgspec.Struct, frozen=True):
     stream: bool
     include_usage: bool
     wants_logprobs: bool
+    store: bool
+    metadata: dict[str, str]
 
     @property
     def custom_tools(self) -> frozenset[str]:
@@ -76,6 +81,9 @@ def read_chat_request(body: dict[str, Any]) -> ChatRequest:
     check_strict_schemas(
         conversation, "/response_format", "/tools/{}/function/parameters", format_code="invalid_request"
     )
+    check_tuning(fields)
+    if fields.has("verbosity"):
+        fields.choice("verbosity", VERBOSITIES)
     for value, pointer in fields.array("modalities"):
         as_choice(value, ("text",), pointer)
     stream = fields.boolean("stream", False)
@@ -90,6 +98,8 @@ def read_chat_request(body: dict[str, Any]) -> ChatRequest:
         stream=stream,
         include_usage=options.boolean("include_usage", False),
         wants_logprobs=logprobs is not None,
+        store=fields.boolean("store", False),
+        metadata=metadata(fields),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from isogloss.events import (
     ToolCallStart,
 )
 from isogloss.server.chat_request import ChatRequest
+from isogloss.server.items import new_id
 from isogloss.server.logprobs import logprob_entries
 
 _FINISH_REASONS = {"length": "length", "content_filter": "content_filter"}
@@ -30,7 +30,7 @@ class Completion:
     """What all parts of one answer share, and the choices that it is made of."""
 
     def __init__(self, request: ChatRequest, model: str) -> None:
-        self.head = {"id": "chatcmpl-" + secrets.token_hex(14), "created": int(time.time()), "model": model}
+        self.head = {"id": new_id("chatcmpl-"), "created": int(time.time()), "model": model}
         self.request = request
         self.choices = [Choice(index, request) for index in range(len(request.samplings))]
 
@@ -38,8 +38,13 @@ class Completion:
         """The deltas by which the choice of that index grows."""
         return self.choices[index].add(update)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all choices have ended."""
+        return all(choice.is_over for choice in self.choices)
+
     def whole(self, turns: Sequence[Turn]) -> dict[str, Any]:
-        """The ``chat.completion`` object."""
+        """The ``chat.completion`` object; one that is stored has the request's metadata."""
         return {
             **self.head,
             "object": "chat.completion",
@@ -47,6 +52,7 @@ class Completion:
             "usage": usage(turns),
             "service_tier": "default",
             "system_fingerprint": None,
+            **({"metadata": self.request.metadata} if self.request.store else {}),
         }
 
     def chunk(self, choice: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +87,7 @@ class Choice:
         self._logprobs: dict[str, list[dict[str, Any]]] = {"content": [], "refusal": []}
         self._calls: dict[int, _Call] = {}
         self._finish = "stop"
+        self.is_over = False
 
     def opening(self) -> dict[str, Any]:
         """The first chunk's choice."""
@@ -91,6 +98,7 @@ class Choice:
         event = update.event
         if isinstance(event, Finish):
             self._finish = self._finish_reason(event)
+            self.is_over = True
             return [self._delta({}, finish=self._finish)]
         return [self._delta(delta, update.logprobs) for delta in self._deltas(event)]
 

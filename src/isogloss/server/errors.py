@@ -9,13 +9,17 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from isogloss.errors import EngineUnavailableError, IsoglossError, RequestError, StrictSchemaError
+from isogloss.errors import IsoglossError, RequestError, StrictSchemaError
 from isogloss.json_fields import parameter
 
 _log = logging.getLogger("isogloss.server")
 
 _CODELESS = frozenset({"invalid_request", "invalid_conversation"})
 """Codes of the tree that say no more than the type; OpenAI's APIs answer with ``null`` there."""
+
+
+_TYPES = {429: "requests"}
+"""Of statuses whose errors have a type of their own."""
 
 
 class NotFoundError(RequestError):
@@ -32,6 +36,24 @@ class AuthenticationError(RequestError):
     status = 401
 
 
+class RateLimitError(RequestError):
+    """The key has used up what it may ask for."""
+
+    code = "rate_limit_exceeded"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class OverloadedError(IsoglossError):
+    """More is asked for than may wait."""
+
+    code = "overloaded"
+    status = 503
+
+
 class TooLargeError(RequestError):
     """The body is over the server's limit."""
 
@@ -40,10 +62,9 @@ class TooLargeError(RequestError):
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of the tree, of the router and of the program itself in the one shape."""
+    """Answer every error of the tree and of the router in the one shape."""
     app.add_exception_handler(IsoglossError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(Exception, _on_defect)
 
 
 def error_body(error: IsoglossError) -> dict[str, Any]:
@@ -71,8 +92,15 @@ def json_response(body: object, status: int = 200, headers: dict[str, str] | Non
     return Response(msgspec.json.encode(body), status, headers, "application/json")
 
 
+def error_response(error: IsoglossError) -> Response:
+    """The answer to a request that failed. Where trying again may help, it says when."""
+    seconds = getattr(error, "retry_after", 1 if error.status == 503 else None)
+    headers = None if seconds is None else {"retry-after": str(seconds)}
+    return json_response({"error": error_body(error)}, error.status, headers)
+
+
 def _body(message: str, status: int, param: str | None, code: str | None) -> dict[str, Any]:
-    kind = "server_error" if status >= 500 else "invalid_request_error"
+    kind = "server_error" if status >= 500 else _TYPES.get(status, "invalid_request_error")
     return {"message": message, "type": kind, "param": param, "code": code}
 
 
@@ -80,8 +108,7 @@ async def _on_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, IsoglossError)
     if error.status >= 500:
         _log.error("%s: %s", type(error).__name__, error)
-    headers = {"retry-after": "1"} if isinstance(error, EngineUnavailableError) else None
-    return json_response({"error": error_body(error)}, error.status, headers)
+    return error_response(error)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -93,7 +120,3 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     message = messages.get(error.status_code, str(error.detail))
     headers = dict(error.headers) if error.headers else None
     return json_response({"error": _body(message, error.status_code, None, None)}, error.status_code, headers)
-
-
-async def _on_defect(_: Request, __: Exception) -> Response:
-    return json_response({"error": defect_body()}, 500)

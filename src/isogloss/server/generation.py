@@ -7,6 +7,7 @@ after themselves, whatever became of the request that they were for.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -14,21 +15,29 @@ from typing import Any, TypeVar
 from fastapi import Request
 
 from isogloss.chat import Turn, Update
+from isogloss.errors import EngineTimeoutError, IsoglossError
+from isogloss.events import Malformed
+from isogloss.server.service import Service
 
 _WAITING = 256
 """How many updates may wait for a slow client before the engine has to."""
 
 _Result = TypeVar("_Result")
+_Queue = asyncio.Queue[tuple[int, Update | BaseException | None]]
 
 
 class ClientGoneError(Exception):
     """The client closed the connection before it got its answer."""
 
 
-async def updates_of(turns: Sequence[Turn]) -> AsyncGenerator[tuple[int, Update], None]:
-    """The updates of all turns as they come, each with the position of its turn. The first error ends them all."""
-    queue: asyncio.Queue[tuple[int, Update | BaseException | None]] = asyncio.Queue(_WAITING)
-    tasks = [asyncio.create_task(_feed(position, turn, queue)) for position, turn in enumerate(turns)]
+async def updates_of(service: Service, turns: Sequence[Turn]) -> AsyncGenerator[tuple[int, Update], None]:
+    """The updates of all turns as they come, each with the position of its turn. The first error ends them all.
+
+    Each turn waits for its place at the engine. Raises `OverloadedError` when too many wait, `EngineTimeoutError` when
+    a turn takes too long, and what the turns raise.
+    """
+    queue: _Queue = asyncio.Queue(_WAITING)
+    tasks = [asyncio.create_task(_feed(service, position, turn, queue)) for position, turn in enumerate(turns)]
     running = len(tasks)
     try:
         while running:
@@ -45,15 +54,39 @@ async def updates_of(turns: Sequence[Turn]) -> AsyncGenerator[tuple[int, Update]
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _feed(position: int, turn: Turn, queue: asyncio.Queue[tuple[int, Update | BaseException | None]]) -> None:
+async def _feed(service: Service, position: int, turn: Turn, queue: _Queue) -> None:
+    limit = service.options.timeout_seconds
     try:
-        async with aclosing(turn.updates()) as updates:
-            async for update in updates:
-                await queue.put((position, update))
+        await asyncio.wait_for(_run(service, position, turn, queue), limit)
+    except asyncio.TimeoutError:
+        await queue.put((position, EngineTimeoutError(f"The generation took longer than {limit:g} seconds")))
     except Exception as error:
+        service.metrics.failures.labels(error.code if isinstance(error, IsoglossError) else "defect").inc()
         await queue.put((position, error))
     else:
         await queue.put((position, None))
+
+
+async def _run(service: Service, position: int, turn: Turn, queue: _Queue) -> None:
+    metrics = service.metrics
+    asked = time.perf_counter()
+    is_first = True
+    async with service.admission.place(), aclosing(turn.updates()) as updates:
+        async for update in updates:
+            if is_first:
+                metrics.first_token_seconds.observe(time.perf_counter() - asked)
+                is_first = False
+            if isinstance(update.event, Malformed):
+                metrics.malformed.labels(service.chat.dialect.name).inc()
+            await queue.put((position, update))
+    counted = {
+        "prompt": turn.usage.prompt_tokens,
+        "cached": turn.usage.cached_tokens,
+        "completion": turn.usage.completion_tokens,
+        "reasoning": turn.reasoning_tokens,
+    }
+    for kind, count in counted.items():
+        metrics.tokens.labels(kind).inc(count)
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, _Result]) -> _Result:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import math
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import uvicorn
+from starlette.types import ASGIApp
 
 from isogloss.chat import Chat
 from isogloss.dialects import Dialect, detect_dialect, get_dialect
 from isogloss.engines import ModelInfo, open_engine
 from isogloss.errors import EngineUnavailableError, UnknownDialectError
 from isogloss.server.app import create_app
+from isogloss.server.database import Database
+from isogloss.server.options import ServerOptions
+from isogloss.server.structured_log import configure
 
 _log = logging.getLogger("isogloss.server")
 
@@ -31,12 +36,12 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """``None``: found out from the model's id or its chat template."""
     host: str = "127.0.0.1"
     port: int = 8080
-    api_key: str | None = None
-    aliases: Sequence[str] = ()
     refusals: bool = False
     """Whether the model may refuse where an answer's format is asked for."""
-    max_body_bytes: int = 32 * 1024 * 1024
     log_level: str = "warning"
+    log_format: str = "text"
+    """``text`` or ``json``."""
+    server: ServerOptions = ServerOptions()
 
 
 def serve(options: ServeOptions) -> None:
@@ -50,24 +55,55 @@ def serve(options: ServeOptions) -> None:
 
 
 async def _serve(options: ServeOptions, listener: socket.socket) -> None:
+    await _check_store(options.server.store)
     engine = open_engine(options.model, engine=options.engine, **options.engine_options)
     await engine.start()
     try:
         model = await engine.model()
         dialect = get_dialect(options.dialect) if options.dialect is not None else dialect_of(model)
-        app = create_app(
-            Chat(engine, dialect, may_refuse=options.refusals),
-            aliases=options.aliases,
-            api_key=options.api_key,
-            max_body_bytes=options.max_body_bytes,
-        )
-        print(f"Serving {model.id} ({dialect.name} on {engine.name}) at {_address(listener)}/v1", flush=True)
-        if options.api_key is None and not _is_loopback(options.host):
+        app = create_app(Chat(engine, dialect, may_refuse=options.refusals), options.server)
+        configure(options.log_level, options.log_format)
+        if not options.server.keys and not _is_loopback(options.host):
             _log.warning("Anyone who can reach %s may use this server: it has no API key", options.host)
-        config = uvicorn.Config(app, log_level=options.log_level, ws="none", timeout_graceful_shutdown=10)
-        await uvicorn.Server(config).serve(sockets=[listener])
+        told = f"Serving {model.id} ({dialect.name} on {engine.name}) at {_address(listener)}/v1"
+        await _Server(server_config(app, options.server), told).serve(sockets=[listener])
     finally:
         await engine.close()
+
+
+async def _check_store(url: str) -> None:
+    """A model is not loaded to find that its answers cannot be kept. Raises `StateUnavailableError`."""
+    database = Database(url)
+    try:
+        await database.start()
+    finally:
+        await database.close()
+
+
+def server_config(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
+    """How uvicorn serves the application: streams may end after it was told to stop, and messages are bounded."""
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="websockets-sansio",
+        ws_max_size=options.max_body_bytes,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=math.ceil(options.drain_seconds),
+    )
+
+
+class _Server(uvicorn.Server):
+    """Says that it serves once it does: the database was opened, and the first request will be answered."""
+
+    def __init__(self, config: uvicorn.Config, told: str) -> None:
+        super().__init__(config)
+        self._told = told
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            print(self._told, flush=True)
 
 
 def dialect_of(model: ModelInfo) -> Dialect:

@@ -1,4 +1,4 @@
-"""``GET /v1/models``, ``GET /v1/models/{id}`` and ``GET /health``."""
+"""``GET /v1/models``, ``GET /v1/models/{id}``, ``GET /health``, ``GET /ready`` and ``GET /metrics``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from isogloss.server.errors import json_response
 from isogloss.server.service import Service
@@ -34,12 +35,23 @@ def models(service: Service) -> APIRouter:
     return router
 
 
-def health(service: Service) -> APIRouter:
+def operation(service: Service) -> APIRouter:
+    """What those who run the server ask it. ``/health`` is about the engine, ``/ready`` about all that is needed."""
     router = APIRouter()
 
     @router.get("/health")
-    async def check() -> Response:
+    async def health() -> Response:
         await service.chat.health()
         return json_response({"status": "ok"})
+
+    @router.get("/ready")
+    async def ready() -> Response:
+        await service.chat.health()
+        await service.state.check()
+        return json_response({"status": "ok"})
+
+    @router.get("/metrics")
+    async def metrics() -> Response:
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     return router

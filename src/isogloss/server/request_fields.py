@@ -12,9 +12,14 @@ from isogloss.engines import Sampling
 from isogloss.errors import RequestError
 from isogloss.json_fields import Fields, as_number, as_string, invalid, items, shown
 
+LONGEST_KEY = 64
+LONGEST_VALUE = 512
 MOST_CHOICES = 128
+MOST_PAIRS = 16
 MOST_STOPS = 4
 MOST_TOP_LOGPROBS = 20
+
+VERBOSITIES = ("low", "medium", "high")
 
 TUNING = frozenset(
     {
@@ -44,6 +49,29 @@ def check_fields(fields: Fields, known: Collection[str], refused: Mapping[str, s
                 f"Unsupported parameter: '{name}'. {reason}", pointer=fields.at(name), code="unsupported_parameter"
             )
         raise RequestError(f"Unknown parameter: {shown(name)}.", pointer=fields.at(name), code="unknown_parameter")
+
+
+def metadata(fields: Fields) -> dict[str, str]:
+    """``metadata``: up to 16 pairs of strings, a key of at most 64 characters, a value of at most 512."""
+    if not fields.has("metadata"):
+        return {}
+    given = fields.object("metadata")
+    if len(given.members) > MOST_PAIRS:
+        raise invalid(f"Expected `object` of length <= {MOST_PAIRS}, got {len(given.members)}", given.pointer)
+    for key, value in given.members.items():
+        text = as_string(value, given.at(key))
+        if len(key) > LONGEST_KEY or len(text) > LONGEST_VALUE or "\0" in key + text:
+            raise invalid(
+                f"Expected a key of length <= {LONGEST_KEY} and a value of length <= {LONGEST_VALUE}, without NUL",
+                given.at(key),
+            )
+    return {key: str(value) for key, value in given.members.items()}
+
+
+def check_tuning(fields: Fields) -> None:
+    """Those of the tuning fields that are sent back must be what the API says they are."""
+    for name in ("prompt_cache_key", "safety_identifier", "service_tier", "user"):
+        fields.optional_string(name)
 
 
 def stop_strings(fields: Fields) -> tuple[str, ...]:

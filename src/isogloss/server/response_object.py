@@ -6,11 +6,10 @@ import time
 from typing import Any
 
 from isogloss.chat import Turn
-from isogloss.engines import Usage
 from isogloss.errors import IsoglossError
 from isogloss.messages import Tool
 from isogloss.server.errors import error_body
-from isogloss.server.response_output import new_id
+from isogloss.server.items import new_id
 from isogloss.server.response_request import ResponseRequest
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -26,8 +25,21 @@ class ResponseObject:
             "object": "response",
             "created_at": int(time.time()),
             "model": model,
-            "status": "in_progress",
+            "status": "queued" if request.background else "in_progress",
         }
+
+    @property
+    def status(self) -> str:
+        status: str = self.fields["status"]
+        return status
+
+    def start(self) -> None:
+        """The model has begun, or is about to."""
+        self.fields["status"] = "in_progress"
+
+    def reached(self, items: list[dict[str, Any]]) -> None:
+        """So far the output is this."""
+        self.fields["output"] = _whole(items)
 
     def end(self, finish: str, items: list[dict[str, Any]], turn: Turn) -> None:
         """The turn is over."""
@@ -37,7 +49,7 @@ class ResponseObject:
             "completed_at": int(time.time()) if reason is None else None,
             "incomplete_details": None if reason is None else {"reason": reason},
             "output": items,
-            "usage": _usage(turn.usage, turn.reasoning_tokens),
+            "usage": usage_of(turn),
         }
 
     def fail(self, error: IsoglossError | None, items: list[dict[str, Any]]) -> None:
@@ -48,8 +60,16 @@ class ResponseObject:
         self.fields |= {
             "status": "failed",
             "error": {"code": "server_error", "message": message},
-            "output": [item for item in items if item["status"] != "in_progress"],
+            "output": _whole(items),
         }
+
+    def cancel(self, items: list[dict[str, Any]]) -> None:
+        """Nobody wants it any more."""
+        self.fields |= {"status": "cancelled", "output": _whole(items)}
+
+
+def _whole(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [item for item in items if item["status"] != "in_progress"]
 
 
 def _echo(request: ResponseRequest) -> dict[str, Any]:
@@ -61,11 +81,18 @@ def _echo(request: ResponseRequest) -> dict[str, Any]:
         **_DEFAULTS,
         **given,
         "parallel_tool_calls": request.conversation.parallel_tool_calls,
+        "metadata": request.metadata,
+        "service_tier": "default",
+        "conversation": _conversation(body.get("conversation")),
         "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
         "store": request.store,
         "text": {"format": text.get("format") or {"type": "text"}, "verbosity": text.get("verbosity") or "medium"},
         "tools": [_tool(tool) for tool in request.conversation.tools],
     }
+
+
+def _conversation(given: Any) -> dict[str, Any] | None:
+    return {"id": given} if isinstance(given, str) else given
 
 
 _DEFAULTS: dict[str, Any] = {
@@ -77,13 +104,11 @@ _DEFAULTS: dict[str, Any] = {
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
-    "metadata": {},
     "output": [],
     "presence_penalty": 0.0,
     "previous_response_id": None,
     "prompt_cache_key": None,
     "safety_identifier": None,
-    "service_tier": "default",
     "temperature": 1.0,
     "tool_choice": "auto",
     "top_logprobs": 0,
@@ -110,11 +135,13 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"type": "custom", "name": tool.name, "description": tool.description or None, "format": form}
 
 
-def _usage(usage: Usage, reasoning_tokens: int) -> dict[str, Any]:
+def usage_of(turn: Turn) -> dict[str, Any]:
+    """The engine's counts, as a response has them."""
+    usage = turn.usage
     return {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
         "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": reasoning_tokens},
+        "output_tokens_details": {"reasoning_tokens": turn.reasoning_tokens},
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
     }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from isogloss.chat import Update
@@ -18,6 +17,7 @@ from isogloss.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from isogloss.server.items import ID_PREFIXES, new_id
 from isogloss.server.logprobs import logprob_entries
 
 StreamEvent = tuple[str, dict[str, Any]]
@@ -37,21 +37,24 @@ _PARTS = {
     "refusal": _PartKind("message", "response.refusal", "refusal"),
     "reasoning_text": _PartKind("reasoning", "response.reasoning_text", "text"),
 }
-_ID_PREFIXES = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "custom_tool_call": "ctc_"}
 
 
 class ResponseOutput:
     """Takes a turn's updates, gives the events of a stream, and has the ``items`` in the end.
 
     The events must be used before the next update is added. A call that was cut short streams as an item that ends
-    ``incomplete``; it is no call, so the ``items`` have its text instead.
+    ``incomplete``; it is no call, so the ``items`` have its text instead. ``seal`` encrypts the text of reasoning,
+    where that was asked for.
     """
 
-    def __init__(self, custom_tools: frozenset[str], wants_logprobs: bool) -> None:
+    def __init__(
+        self, custom_tools: frozenset[str], wants_logprobs: bool, seal: Callable[[str], str] | None = None
+    ) -> None:
         self.items: list[dict[str, Any]] = []
         self.finish = ""
         self._custom_tools = custom_tools
         self._wants_logprobs = wants_logprobs
+        self._seal = seal
         self._opened = -1
         self._item: dict[str, Any] | None = None
         self._part: dict[str, Any] | None = None
@@ -161,7 +164,7 @@ class ResponseOutput:
 
     def _open_item(self, kind: str, fields: dict[str, Any]) -> StreamEvent:
         self._opened += 1
-        self._item = {"type": kind, "id": new_id(_ID_PREFIXES[kind]), "status": "in_progress", **fields}
+        self._item = {"type": kind, "id": new_id(ID_PREFIXES[kind]), "status": "in_progress", **fields}
         self.items.append(self._item)
         return "response.output_item.added", {"output_index": self._opened, "item": self._item}
 
@@ -170,6 +173,8 @@ class ResponseOutput:
             return
         yield from self._close_part()
         self._item["status"] = status
+        if self._seal is not None and self._item["type"] == "reasoning":
+            self._item["encrypted_content"] = self._seal("".join(part["text"] for part in self._item["content"]))
         yield "response.output_item.done", {"output_index": self._opened, "item": self._item}
         self._item = None
 
@@ -186,7 +191,3 @@ def _empty(kind: str) -> dict[str, Any]:
     if kind == "message":
         return {"role": "assistant", "content": []}
     return {"summary": [], "content": [], "encrypted_content": None}
-
-
-def new_id(prefix: str) -> str:
-    return prefix + secrets.token_hex(24)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,13 +11,23 @@ from isogloss.engines import Sampling
 from isogloss.json_fields import Fields, as_choice, as_string, invalid
 from isogloss.messages import Conversation
 from isogloss.openai_responses import conversation_from_responses
-from isogloss.server.request_fields import MOST_TOP_LOGPROBS, TUNING, check_fields, sampling
+from isogloss.server.items import Item, kept_items
+from isogloss.server.request_fields import (
+    MOST_TOP_LOGPROBS,
+    TUNING,
+    VERBOSITIES,
+    check_fields,
+    check_tuning,
+    metadata,
+    sampling,
+)
 from isogloss.server.strict_schemas import check_strict_schemas
 
 _LOGPROBS = "message.output_text.logprobs"
+_ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _INCLUDABLE = (
     _LOGPROBS,
-    "reasoning.encrypted_content",
+    _ENCRYPTED_REASONING,
     "file_search_call.results",
     "web_search_call.results",
     "web_search_call.action.sources",
@@ -25,9 +35,14 @@ _INCLUDABLE = (
     "computer_call_output.output.image_url",
     "code_interpreter_call.outputs",
 )
-"""What ``include`` may name. All but the first belong to items that this server never makes."""
+"""What ``include`` may name. All but the first two belong to items that this server never makes."""
+
+_SUMMARIES = ("auto", "concise", "detailed", "none")
+"""What ``reasoning.summary`` may ask for. The reasoning is open here, as ``reasoning_text``; it is never summarized."""
 
 _KNOWN = (TUNING - {"prediction", "verbosity"}) | {
+    "background",
+    "conversation",
     "include",
     "input",
     "instructions",
@@ -46,26 +61,29 @@ _KNOWN = (TUNING - {"prediction", "verbosity"}) | {
     "top_logprobs",
     "top_p",
     "truncation",
-    "background",
 }
 _REFUSED = {
-    "background_options": "Responses are not made in the background.",
     "context_management": "The context is never changed here.",
-    "conversation": "Conversations are not kept here: use 'previous_response_id'.",
     "moderation": "Nothing is moderated here.",
     "prompt": "There are no stored prompts here.",
 }
 
 
 class ResponseRequest(msgspec.Struct, frozen=True):
-    """A request that was checked whole. ``input_items`` are its own input, with ids."""
+    """A request that was checked whole. ``input_items`` are its own input and ``history`` what came before, as they
+    are kept."""
 
     conversation: Conversation
     sampling: Sampling
     stream: bool
     store: bool
+    background: bool
+    may_truncate: bool
     wants_logprobs: bool
-    input_items: tuple[dict[str, Any], ...]
+    wants_encrypted_reasoning: bool
+    history: tuple[Item, ...]
+    input_items: tuple[Item, ...]
+    metadata: dict[str, str]
     body: dict[str, Any]
 
     @property
@@ -74,16 +92,24 @@ class ResponseRequest(msgspec.Struct, frozen=True):
         return frozenset(tool.name for tool in self.conversation.tools if tool.is_custom)
 
 
-def read_response_request(body: dict[str, Any], history: Sequence[dict[str, Any]]) -> ResponseRequest:
-    """``history`` are the items that came before. Raises `RequestError` for the first thing that is wrong."""
+def read_response_request(
+    body: dict[str, Any], history: Sequence[Item] = (), opened: Callable[[Any, str], Any] = lambda item, _: item
+) -> ResponseRequest:
+    """``history`` are the items that came before, and ``opened`` gives an item, and its pointer, with what is sealed in
+    it. Raises `RequestError` for the first thing that is wrong."""
     fields = Fields(body, "")
     check_fields(fields, _KNOWN, _REFUSED)
-    conversation = conversation_from_responses(body, history)
+    given = body.get("input")
+    if isinstance(given, list):
+        given = [opened(item, f"/input/{position}") for position, item in enumerate(given)]
+    past = [opened(item, f"/history/{position}") for position, item in enumerate(history)]
+    conversation = conversation_from_responses({**body, "input": given}, past)
     check_strict_schemas(conversation, "/text/format/schema", "/tools/{}/parameters", format_code="invalid_json_schema")
-    if fields.boolean("background", False):
-        raise invalid("Responses are not made in the background.", "/background", "unsupported_parameter")
-    if fields.has("truncation"):
-        fields.choice("truncation", ("disabled",))
+    check_tuning(fields)
+    _check_options(fields)
+    store, background = fields.boolean("store", True), fields.boolean("background", False)
+    if background and not store:
+        raise invalid("Background responses need 'store' to be true.", "/background")
     included = [as_choice(as_string(name, place), _INCLUDABLE, place) for name, place in fields.array("include")]
     top_logprobs = fields.integer("top_logprobs", 0, MOST_TOP_LOGPROBS) or 0
     wants_logprobs = _LOGPROBS in included
@@ -91,15 +117,27 @@ def read_response_request(body: dict[str, Any], history: Sequence[dict[str, Any]
         conversation=conversation,
         sampling=sampling(fields, fields.integer("max_output_tokens", 1), top_logprobs if wants_logprobs else None),
         stream=fields.boolean("stream", False),
-        store=fields.boolean("store", True),
+        store=store,
+        background=background,
+        may_truncate=fields.has("truncation") and fields.choice("truncation", ("auto", "disabled")) == "auto",
         wants_logprobs=wants_logprobs,
-        input_items=_input_items(body["input"]),
+        wants_encrypted_reasoning=_ENCRYPTED_REASONING in included,
+        history=tuple(history),
+        input_items=kept_items(body["input"]),
+        metadata=metadata(fields),
         body=body,
     )
 
 
-def _input_items(given: str | list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    if isinstance(given, str):
-        content = [{"type": "input_text", "text": given}]
-        return ({"type": "message", "role": "user", "content": content},)
-    return tuple({"type": "message", **item} for item in given)
+def _check_options(fields: Fields) -> None:
+    """What has no effect here, but is sent back, must be what the API says it is."""
+    fields.integer("max_tool_calls", 1)
+    if fields.has("stream_options"):
+        fields.object("stream_options").boolean("include_obfuscation", False)
+    if fields.has("text") and fields.object("text").has("verbosity"):
+        fields.object("text").choice("verbosity", VERBOSITIES)
+    if fields.has("reasoning"):
+        reasoning = fields.object("reasoning")
+        for name in ("summary", "generate_summary"):
+            if reasoning.has(name):
+                reasoning.choice(name, _SUMMARIES)

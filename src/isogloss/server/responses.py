@@ -1,172 +1,146 @@
-"""``POST /v1/responses``, and what was kept of earlier ones: ``GET``, ``DELETE`` and their input items."""
+"""``/v1/responses``: create, retrieve, follow, cancel, delete, list the input, count its tokens, compact."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter, Request, Response
 
-from isogloss.chat import Turn, Update
-from isogloss.errors import IsoglossError, RequestError
-from isogloss.json_fields import Fields, as_choice
+from isogloss.errors import RequestError
+from isogloss.json_fields import invalid, shown
 from isogloss.server import sse
-from isogloss.server.errors import NotFoundError, json_response
-from isogloss.server.generation import updates_of, while_connected
+from isogloss.server.background import Background, not_found
+from isogloss.server.caller import caller_of
+from isogloss.server.compaction import compact
+from isogloss.server.errors import json_response
+from isogloss.server.generation import while_connected
+from isogloss.server.paging import Asked
 from isogloss.server.request_body import read_body
-from isogloss.server.response_object import ResponseObject
-from isogloss.server.response_output import ResponseOutput, new_id
-from isogloss.server.response_request import ResponseRequest, read_response_request
+from isogloss.server.response_creation import prepare, read
+from isogloss.server.response_run import ResponseRun
+from isogloss.server.response_store import StoredResponse
 from isogloss.server.service import Service
-from isogloss.server.store import ResponseStore, StoredResponse
 
-_log = logging.getLogger("isogloss.server")
-
-MOST_LISTED = 100
+_BOOLEANS = {"true": True, "false": False}
 
 
-def responses(service: Service) -> APIRouter:
+class _Kind(msgspec.Struct):
+    """What is to be known of an event that is JSON already."""
+
+    type: str
+
+
+_kind_of = msgspec.json.Decoder(_Kind).decode
+
+
+def responses(service: Service, background: Background) -> APIRouter:
     router = APIRouter()
-    store = service.store
+    most = service.options.max_body_bytes
 
     @router.post("/v1/responses")
     async def create(request: Request) -> Response:
-        body = await read_body(request, service.max_body_bytes)
-        model = await service.served_model(body.get("model"))
-        history = await _history(store, Fields(body, "").optional_string("previous_response_id"))
-        asked = await asyncio.to_thread(read_response_request, body, history)
-        making = _Making(asked, ResponseObject(asked, model), service)
-        if not asked.stream:
-            return json_response(await while_connected(request, making.whole()))
-        await while_connected(request, making.begin())
-        return sse.EventStream(making.events())
+        owner = caller_of(request).name
+        run = await prepare(service, owner, await read_body(request, most))
+        if run.asked.background:
+            await background.start(run)
+            if not run.asked.stream:
+                return json_response(run.response.fields)
+            return sse.EventStream(_named(background.follow(owner, run.id, -1)))
+        if not run.asked.stream:
+            return json_response(await while_connected(request, run.whole()))
+        await while_connected(request, run.begin())
+        return sse.EventStream(_encoded(run))
 
-    @router.get("/v1/responses/{response_id}")
-    async def retrieve(response_id: str) -> Response:
-        return json_response((await _stored(store, response_id)).response)
+    @router.post("/v1/responses/input_tokens")
+    async def input_tokens(request: Request) -> Response:
+        body = await read_body(request, most)
+        await service.served_model(body.get("model"))
+        asked = await read(service, caller_of(request).name, body, {})
+        count = await service.chat.prompt_tokens(asked.conversation)
+        return json_response({"object": "response.input_tokens", "input_tokens": count})
 
-    @router.delete("/v1/responses/{response_id}")
-    async def delete(response_id: str) -> Response:
-        if not await store.delete(response_id):
-            raise _no_response(response_id)
-        return json_response({"id": response_id, "object": "response", "deleted": True})
-
-    @router.get("/v1/responses/{response_id}/input_items")
-    async def input_items(response_id: str, request: Request) -> Response:
-        stored = await _stored(store, response_id)
-        return json_response(_page(stored.input_items, request))
+    @router.post("/v1/responses/compact")
+    async def compacted(request: Request) -> Response:
+        body = await read_body(request, most)
+        return json_response(await while_connected(request, compact(service, caller_of(request).name, body)))
 
     return router
 
 
-class _Making:
-    """A response being made: whole, or as the events of a stream."""
+def stored_responses(service: Service, background: Background) -> APIRouter:
+    router = APIRouter()
+    store = service.state.responses
 
-    def __init__(self, asked: ResponseRequest, response: ResponseObject, service: Service) -> None:
-        self._asked = asked
-        self._response = response
-        self._store = service.store
-        self._turn: Turn = service.chat.stream(asked.conversation, asked.sampling)
-        self._output = ResponseOutput(asked.custom_tools, asked.wants_logprobs)
-        self._updates = updates_of([self._turn])
-        self._first: Update | None = None
-        self._sequence_number = -1
+    async def found(request: Request, response_id: str) -> StoredResponse:
+        response = await store.get(caller_of(request).name, response_id)
+        if response is None:
+            raise not_found(response_id)
+        return response
 
-    async def whole(self) -> dict[str, Any]:
-        async for _, update in self._updates:
-            for _ in self._output.add(update):
-                pass
-        await self._end()
-        return self._response.fields
-
-    async def begin(self) -> None:
-        """Wait for the first sign of the model, so that what fails before it is an error of the request."""
-        _, self._first = await anext(self._updates)
-
-    async def events(self) -> AsyncGenerator[bytes, None]:
-        try:
-            yield self._event("response.created", {"response": self._response.fields})
-            yield self._event("response.in_progress", {"response": self._response.fields})
-            assert self._first is not None
-            for kind, fields in self._output.add(self._first):
-                yield self._event(kind, fields)
-            async for _, update in self._updates:
-                for kind, fields in self._output.add(update):
-                    yield self._event(kind, fields)
-            await self._end()
-            yield self._event(f"response.{self._response.fields['status']}", {"response": self._response.fields})
-        except IsoglossError as error:
-            _log.error("%s: %s", type(error).__name__, error)
-            yield self._failed(error)
-        except Exception:
-            _log.exception("A stream failed")
-            yield self._failed(None)
-        finally:
-            await self._updates.aclose()
-
-    async def _end(self) -> None:
-        self._response.end(self._output.finish, self._output.items, self._turn)
-        if self._asked.store:
-            items = tuple({**item, "id": item.get("id") or new_id("msg_")} for item in self._asked.input_items)
-            await self._store.put(StoredResponse(self._response.id, self._response.fields, items))
-
-    def _failed(self, error: IsoglossError | None) -> bytes:
-        self._response.fail(error, self._output.items)
-        return self._event("response.failed", {"response": self._response.fields})
-
-    def _event(self, kind: str, fields: dict[str, Any]) -> bytes:
-        self._sequence_number += 1
-        return sse.event({"type": kind, "sequence_number": self._sequence_number, **fields}, kind)
-
-
-async def _history(store: ResponseStore, response_id: str | None) -> list[dict[str, Any]]:
-    """All items of a chain of responses, the oldest first. Raises `NotFoundError` when one of them is gone."""
-    chain: list[StoredResponse] = []
-    while response_id is not None:
-        stored = await store.get(response_id)
-        if stored is None:
-            raise NotFoundError(
-                f"Previous response with id '{response_id}' not found.",
-                pointer="/previous_response_id",
-                code="previous_response_not_found",
+    @router.get("/v1/responses/{response_id}")
+    async def retrieve(response_id: str, request: Request) -> Response:
+        response = await found(request, response_id)
+        if not _boolean(request, "stream"):
+            return json_response(response.body)
+        if not response.is_background:
+            raise invalid(
+                "This response cannot be streamed because it was not created with background=true.", "/stream"
             )
-        chain.append(stored)
-        response_id = stored.previous_id
-    return [item for stored in reversed(chain) for item in (*stored.input_items, *stored.response["output"])]
+        after = _number(request, "starting_after")
+        return sse.EventStream(_named(background.follow(caller_of(request).name, response_id, after)))
+
+    @router.delete("/v1/responses/{response_id}")
+    async def delete(response_id: str, request: Request) -> Response:
+        if not await store.delete(caller_of(request).name, response_id):
+            raise not_found(response_id)
+        await background.drop_lost()
+        return json_response({"id": response_id, "object": "response", "deleted": True})
+
+    @router.post("/v1/responses/{response_id}/cancel")
+    async def cancel(response_id: str, request: Request) -> Response:
+        if not (await found(request, response_id)).is_background:
+            raise RequestError("Cannot cancel a synchronous response.", code="invalid_value")
+        cancelled = await background.cancel(caller_of(request).name, response_id)
+        if cancelled is None:
+            raise not_found(response_id)
+        return json_response(cancelled.body)
+
+    @router.get("/v1/responses/{response_id}/input_items")
+    async def input_items(response_id: str, request: Request) -> Response:
+        response = await found(request, response_id)
+        return json_response(Asked.of(request.query_params).page(response.input_items))
+
+    return router
 
 
-async def _stored(store: ResponseStore, response_id: str) -> StoredResponse:
-    stored = await store.get(response_id)
-    if stored is None:
-        raise _no_response(response_id)
-    return stored
+async def _encoded(run: ResponseRun) -> AsyncGenerator[bytes, None]:
+    events = run.events()
+    try:
+        async for event in events:
+            yield sse.named_event(event["type"], msgspec.json.encode(event))
+    finally:
+        await events.aclose()
 
 
-def _no_response(response_id: str) -> NotFoundError:
-    return NotFoundError(f"Response with id '{response_id}' not found.", code="response_not_found")
+async def _named(events: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    async for data in events:
+        yield sse.named_event(_kind_of(data).type, data)
 
 
-def _page(items: tuple[dict[str, Any], ...], request: Request) -> dict[str, Any]:
-    """A page of items: ``order`` (newest first unless told otherwise), ``after`` an id, at most ``limit``."""
-    asked = request.query_params
-    limit = asked.get("limit", "20")
-    if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit) <= MOST_LISTED):
-        raise RequestError(f"Expected a number from 1 to {MOST_LISTED}, got {limit!r}", pointer="/limit")
-    order = as_choice(asked.get("order", "desc"), ("asc", "desc"), "/order")
-    listed = list(items if order == "asc" else reversed(items))
-    after = asked.get("after")
-    if after is not None:
-        ids = [item["id"] for item in listed]
-        if after not in ids:
-            raise NotFoundError(f"No input item with id '{after}' found.", pointer="/after")
-        listed = listed[ids.index(after) + 1 :]
-    page = listed[: int(limit)]
-    return {
-        "object": "list",
-        "data": page,
-        "first_id": page[0]["id"] if page else None,
-        "last_id": page[-1]["id"] if page else None,
-        "has_more": len(page) < len(listed),
-    }
+def _boolean(request: Request, name: str) -> bool:
+    given = request.query_params.get(name, "false")
+    if given not in _BOOLEANS:
+        raise invalid(f"Expected `true` or `false`, got {shown(given)}", f"/{name}")
+    return _BOOLEANS[given]
+
+
+def _number(request: Request, name: str) -> int:
+    """A number from 0 on; -1 where none is given."""
+    given: Any = request.query_params.get(name)
+    if given is None:
+        return -1
+    if not (given.isascii() and given.isdecimal() and len(given) < 10):
+        raise invalid(f"Expected a number >= 0, got {shown(given)}", f"/{name}")
+    return int(given)

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from isogloss.chat import Chat
 from isogloss.engines import ModelInfo
 from isogloss.errors import RequestError
 from isogloss.json_fields import as_string, listed, shown
+from isogloss.server.admission import Admission
 from isogloss.server.errors import NotFoundError
-from isogloss.server.store import ResponseStore
+from isogloss.server.metrics import Metrics
+from isogloss.server.options import ServerOptions
+from isogloss.server.state import State
 
 DEFAULT_MODEL = "default"
 """The name under which whatever model is served can be asked for."""
 
 
-class Service(msgspec.Struct, frozen=True):
-    """A chat, and how it is offered. ``aliases`` are further names of the model."""
+class Service:
+    """A chat, how it is offered, and what is kept of it."""
 
-    chat: Chat
-    store: ResponseStore
-    aliases: tuple[str, ...] = ()
-    max_body_bytes: int = 32 * 1024 * 1024
+    def __init__(self, chat: Chat, options: ServerOptions) -> None:
+        self.chat = chat
+        self.options = options
+        self.state = State(options.store, options.keep_seconds)
+        self.admission = Admission(options.max_running, options.max_waiting)
+        self.metrics = Metrics(self.admission)
 
     async def model(self) -> ModelInfo:
         return await self.chat.model()
 
     async def names(self) -> Sequence[str]:
         """What the model can be asked for as, its own id first."""
-        return (await self.model()).id, *self.aliases, DEFAULT_MODEL
+        return (await self.model()).id, *self.options.aliases, DEFAULT_MODEL
 
     async def served_model(self, asked: object) -> str:
         """The id of the model that answers to a request's ``model``. Raises `NotFoundError` when none does."""

@@ -14,10 +14,14 @@ DONE = b"data: [DONE]\n\n"
 _encode = msgspec.json.encode
 
 
-def event(data: object, name: str | None = None) -> bytes:
+def event(data: object) -> bytes:
     """One event with JSON data."""
-    line = b"data: " + _encode(data) + b"\n\n"
-    return line if name is None else b"event: " + name.encode() + b"\n" + line
+    return b"data: " + _encode(data) + b"\n\n"
+
+
+def named_event(name: str, data: bytes) -> bytes:
+    """One event of that name, whose data is JSON already."""
+    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
 
 
 class EventStream(StreamingResponse):

@@ -1,0 +1,40 @@
+"""How a server offers its model."""
+
+from __future__ import annotations
+
+import msgspec
+
+from isogloss.server.auth import ApiKey
+from isogloss.server.database import MEMORY
+
+
+class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """All that can be set. The defaults suit one person on one machine."""
+
+    aliases: tuple[str, ...] = ()
+    """Further names of the model, beside its own id and ``default``."""
+    keys: tuple[ApiKey, ...] = ()
+    """Who may use the server; without any key, everybody who can reach it."""
+    max_body_bytes: int = 32 * 1024 * 1024
+    """Largest request that is read."""
+    store: str = MEMORY
+    """Where responses, conversations and stored completions are kept: ``memory``, ``sqlite:///PATH``,
+    ``postgresql://...``."""
+    keep_seconds: float = 30 * 86400.0
+    """How long they are kept."""
+    requests_per_minute: int | None = None
+    """Of each key."""
+    concurrent_requests: int | None = None
+    """Of each key."""
+    max_running: int = 256
+    """Generations that the engine is asked for at once; the others wait."""
+    max_waiting: int = 1024
+    """Generations that may wait; beyond that, requests are answered with a 503."""
+    timeout_seconds: float = 1800.0
+    """How long one generation may take, slow clients included."""
+    drain_seconds: float = 30.0
+    """How long running requests may go on after the server was told to stop."""
+    cors_origins: tuple[str, ...] = ()
+    """Web pages that may use the server from a browser; ``*`` is every page."""
+    log_content: bool = False
+    """Whether requests and answers are written to the log."""

@@ -42,7 +42,8 @@ class InvokeTags(NamedTuple):
     """How a family spells its tags, as regular expressions. ``lead`` is what stands between ``<`` or ``</`` and a name,
     ``blocks`` the names of the tags around calls, ``space`` a character of white space, ``gap`` what parts a tag's name
     from its first attribute, ``end`` the end of a block's opening tag. ``mark`` is a character that ``lead`` begins
-    with, where that tells a tag from text."""
+    with, where that tells a tag from text, and ``section`` what begins a section in a value that is read by its own
+    rules."""
 
     lead: str = NAMESPACE
     invoke: str = "invoke"
@@ -52,6 +53,7 @@ class InvokeTags(NamedTuple):
     gap: str = r"\s{1,8}+"
     end: str = ">"
     mark: str = ""
+    section: str = ""
 
     def beginning(self, *others: str) -> str:
         """Where one of the tags may begin, or a tag with one of the ``others`` as its name: a quick first look."""
@@ -74,13 +76,15 @@ class InvokeTags(NamedTuple):
 
     def begun(self, name: str) -> str:
         """The beginning of an opening tag with attributes."""
-        return rf"(?i:<{self.space}{{0,8}}+{self.lead}(?:{name}){self.gap}[A-Za-z])"
+        space = self.space
+        return rf"(?i:<{space}{{0,8}}+{self.lead}(?:{name})(?:{space}{{1,8}}+[A-Za-z]|{self.gap}name\b))"
 
     def opening(self, name: str, group: str) -> str:
         """An opening tag, with the raw value of its attribute ``name`` in ``group``."""
         space = f"{self.space}{{0,8}}+"
         equals = f"{space}={space}"
-        other = rf"""{self.gap}[A-Za-z_][\w:.-]{{0,31}}+(?:{equals}(?:"[^"\n]{{0,48}}+"|'[^'\n]{{0,48}}+'|{_BARE}))?"""
+        short = rf"""(?:"[^"\n]{{0,48}}+"|'[^'\n]{{0,48}}+'|{_BARE})"""
+        other = rf"{self.space}{{1,8}}+[A-Za-z_][\w:.-]{{0,31}}+(?:{equals}{short})?"
         value = rf"""(?:"[^"\n]{{0,256}}+"|'[^'\n]{{0,256}}+'|{_BARE})"""
         named = rf"{self.gap}{NAMESPACE}name{equals}(?P<{group}>{value})"
         head = rf"<{space}{self.lead}(?:{name})(?:{other}){{0,2}}?{named}"
@@ -108,14 +112,7 @@ class InvokeSyntax:
         block, block_close = (self._block_tags(kind, markers, control) for kind in ("call", "call_close"))
         parameter, parameter_close = tags.opening(tags.parameter, "key"), tags.closing(tags.parameter)
         invoke, invoke_close = tags.opening(tags.invoke, "name"), tags.closing(tags.invoke)
-        first = tuple(
-            {"<", *(spell(tag, control)[0] for kind in ("call", "call_close") for tag in markers.kinds[kind])}
-        )
-        self.block = Lexicon(
-            {},
-            patterns={"invoke": invoke, "call_close": block_close, "call": block},
-            first=first,
-        )
+        self.block = Lexicon({}, patterns={"invoke": invoke, "call_close": block_close, "call": block})
         self.between = Lexicon(
             {},
             patterns={
@@ -126,7 +123,6 @@ class InvokeSyntax:
                 "call": block,
                 "parameter_close": parameter_close,
             },
-            first=first,
         )
         space = rf"{tags.space}{{0,64}}+"
         goes_on = rf"{tags.begun(tags.parameter)}|{tags.begun(tags.invoke)}|{invoke_close}|{block_close}|{block}"
@@ -138,14 +134,18 @@ class InvokeSyntax:
             "next_call": rf"(?={invoke}{space}(?:{tags.begun(tags.parameter)}|{invoke_close}))",
         }
         beginning = f"</|{tags.beginning()}"
+        if tags.section:
+            closers["section"] = tags.section
+            beginning = f"{tags.section[:2]}|{beginning}"
         self.value_end = Lexicon({}, patterns={**closers, "not_closed": f"(?={ends}))"}, beginning=beginning)
         closers["not_closed"] = rf"(?={ends}|\Z))"
         self.final_value_end = Lexicon({}, patterns=closers, beginning=beginning)
 
     @staticmethod
     def _block_tags(kind: str, markers: Markers, control: frozenset[str]) -> str:
-        spelled = [regex.escape(spell(tag, control)) for tag in markers.kinds[kind]]
-        if not any(arrives_as_control(tag, control) for tag in markers.kinds[kind]):
+        tags = markers.kinds.get(kind, ())
+        spelled = [regex.escape(spell(tag, control)) for tag in tags]
+        if not any(arrives_as_control(tag, control) for tag in tags):
             spelled.append(markers.patterns[kind])
         return f"(?:{'|'.join(spelled)})"
 

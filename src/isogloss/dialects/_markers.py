@@ -29,7 +29,8 @@ class Markers:
     """Delimiters by kind, each with its spellings, the one that is rendered first.
 
     The kinds that the shared machinery knows: ``call``, ``call_close``, ``think``, ``think_close``, ``result``,
-    ``result_close``, ``turn_end``, ``refusal``, ``refusal_close``. A dialect adds its own.
+    ``result_close``, ``turn_end``, ``refusal``, ``refusal_close``, and ``bare_call``, of calls outside their block,
+    which a grammar keeps out of text. A dialect adds its own.
 
     ``patterns`` are kinds that are regular expressions, which begin as `Lexicon` says; those of a kind that has
     spellings too are further ones, not looked for where the engine delivers that kind as a control token. ``special``

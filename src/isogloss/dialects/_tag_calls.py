@@ -92,9 +92,9 @@ class TagCallScanner(StreamScanner):
         self._value = MarkupReader(view, is_string=is_string)
         self._delta(f"{self._separator}{write_json(key)}:{self._value.begin()}", end)
         self._separator = ","
-        self._state = self._frame if self.framed else self._in_value
+        self._state = self._begin_value if self.framed else self._in_value
 
-    def _frame(self) -> bool:
+    def _begin_value(self) -> bool:
         """The line break behind an opening tag."""
         if self._pos == len(self._text):
             return False
@@ -121,13 +121,16 @@ class TagCallScanner(StreamScanner):
             self._pos = end
         if isinstance(found, int):
             return False
+        self._value_ended(found)
+        return True
+
+    def _value_ended(self, found: Found) -> None:
         if found.kind in _FAULTS:
             _FAULTS[found.kind](self, found)
-            return True
+            return
         self._pos = found.end
         self._delta(self._value.end(), found.end)
         self._state = self._between_parameters
-        return True
 
     def _find_value_end(self, text: str, at: int) -> Found | int:
         lexicon = self.value_end

@@ -54,7 +54,7 @@ def turn(
     bare: str = "",
 ) -> Constraint:
     """The constraint of a turn. ``gap`` may stand between tags; formats framed by control tokens have none. ``bare`` is
-    what a block begins with, at the start of a line, where the format has no marker for it."""
+    what a block begins with where the format has no marker for it: a character at the start of a line, or a text."""
     allowed = choice.allowed(tools)
     parts: list[Term] = []
     if reasoning and "think" in markers.kinds:
@@ -94,10 +94,10 @@ def _body(
         if blocks is not None:
             ways.append(blocks)
         return choice_of(*ways)
-    inside = _foreign(markers, "turn_end", "result", "result_close", "call_close")
-    if bare:
+    inside = _foreign(markers, "turn_end", "result", "result_close", "call_close", "bare_call")
+    if len(bare) == 1:
         return _bare_body(bare, calls(tools, parallel) if tools else None, inside, parallel)
-    silent = FreeText(excluding=(*inside, *_foreign(markers, "call")))
+    silent = FreeText(excluding=(*inside, call, *_foreign(markers, "call")))
     if blocks is None:
         return silent
     spoken = sequence(FreeText(until=(call,), excluding=inside), calls(tools, parallel))

@@ -55,6 +55,7 @@ MARKERS = Markers(
     {
         "call": "<function_calls>",
         "call_close": "</function_calls>",
+        "bare_call": "invoke name=",
         "think": "<thinking>",
         "think_close": "</thinking>",
         "result": "<function_results>",

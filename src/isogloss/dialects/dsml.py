@@ -46,7 +46,7 @@ BEGIN, END, USER, ASSISTANT = "<｜begin▁of▁sentence｜>", "<｜end▁of▁s
 KINDS: Mapping[str, str | tuple[str, ...]] = {
     "call": f"<{MARK}tool_calls>",
     "call_close": f"</{MARK}tool_calls>",
-    "mark": MARK,
+    "bare_call": MARK,
     "result": ("<tool_result>", "<function_results>"),
     "result_close": ("</tool_result>", "</function_results>"),
     "turn_end": (END, USER, ASSISTANT, BEGIN),

@@ -37,6 +37,7 @@ MARKERS = Markers(
     {
         "call": "<minimax:tool_call>",
         "call_close": "</minimax:tool_call>",
+        "bare_call": "invoke name=",
         "turn_end": (TURN_END, TURN, BEGINNING),
         **THINK,
         **REFUSALS,

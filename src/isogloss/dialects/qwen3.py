@@ -30,7 +30,9 @@ from isogloss.dialects.hermes import MARKERS as HERMES
 from isogloss.dialects.hermes import Hermes
 from isogloss.messages import Tool
 
-MARKERS = Markers(HERMES.kinds, special=HERMES.special, patterns=PATTERNS, first=BEGINNINGS)
+MARKERS = Markers(
+    {**HERMES.kinds, "bare_call": "<function="}, special=HERMES.special, patterns=PATTERNS, first=BEGINNINGS
+)
 
 
 class Qwen3(Hermes):

@@ -38,6 +38,7 @@ MARKERS = Markers(
     {
         "call": "<seed:tool_call>",
         "call_close": "</seed:tool_call>",
+        "bare_call": "<function=",
         "think": "<seed:think>",
         "think_close": "</seed:think>",
         "turn_end": (EOS, BOS),

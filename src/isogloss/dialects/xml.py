@@ -35,6 +35,7 @@ MARKERS = Markers(
     {
         "call": "<tool_calls>",
         "call_close": "</tool_calls>",
+        "bare_call": "invoke name=",
         "think": "<thinking>",
         "think_close": "</thinking>",
         "result": "<tool_response>",

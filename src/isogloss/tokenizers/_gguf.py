@@ -50,17 +50,32 @@ def _load(path: Path, modified: int, size: int) -> Vocabulary:
         raise TokenizerError(f"`{path}` holds no whole vocabulary: {type(error).__name__} {error}") from error
 
 
-def _vocabulary(metadata: Mapping[str, Any], name: str) -> Vocabulary:
-    tokens: list[str] = metadata["tokenizer.ggml.tokens"]
-    kinds: list[int] = metadata.get("tokenizer.ggml.token_type") or [1] * len(tokens)
-    ends = {metadata.get(f"tokenizer.ggml.{role}_token_id") for role in ("eos", "eot", "eom")}
-    special_tokens = {
+def special_tokens_of(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """The ids of the special tokens by their spellings; see `from_gguf` for which they are."""
+    ends = _ends(metadata)
+    return {
         text: token
-        for token, (text, kind) in enumerate(zip(tokens, kinds, strict=True))
+        for token, (text, kind) in enumerate(zip(metadata["tokenizer.ggml.tokens"], _kinds(metadata), strict=True))
         if kind in (UNKNOWN, CONTROL) or token in ends or (kind == USER_DEFINED and is_marker(text))
     }
+
+
+def _kinds(metadata: Mapping[str, Any]) -> list[int]:
+    """The kind of each token."""
+    return metadata.get("tokenizer.ggml.token_type") or [1] * len(metadata["tokenizer.ggml.tokens"])
+
+
+def _ends(metadata: Mapping[str, Any]) -> set[Any]:
+    """The ids that the file names as ends of a turn or a text."""
+    return {metadata.get(f"tokenizer.ggml.{role}_token_id") for role in ("eos", "eot", "eom")}
+
+
+def _vocabulary(metadata: Mapping[str, Any], name: str) -> Vocabulary:
+    tokens: list[str] = metadata["tokenizer.ggml.tokens"]
+    kinds = _kinds(metadata)
+    special_tokens = special_tokens_of(metadata)
     declared = {text: token for text, token in special_tokens.items() if kinds[token] != USER_DEFINED}
-    end_tokens = {*end_tokens_by_name(declared), *(token for token in special_tokens.values() if token in ends)}
+    end_tokens = {*end_tokens_by_name(declared), *_ends(metadata).intersection(special_tokens.values())}
     model = metadata["tokenizer.ggml.model"]
     prefix = ""
     if model == "gpt2":

@@ -1,0 +1,121 @@
+"""Jinja as chat templates expect it: the sandbox, filters and functions that Hugging Face's transformers gives them.
+
+Lists may be changed in place (transformers forbids it, some templates do it all the same): whatever a template is given
+is made for one rendering.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Template, nodes
+from jinja2.exceptions import TemplateError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context, Macro, Undefined
+from jinja2.sandbox import SandboxedEnvironment
+from jinja2.utils import pass_context
+from jinja2.visitor import NodeTransformer
+
+from isogloss.chat_template._marks import Marks
+
+TRACE = "isogloss_trace"
+"""The variable in which a rendering has its `Trace`, if it has one."""
+
+
+class Trace:
+    """Notes which message a template's loops are at."""
+
+    def __init__(self, marks: Marks, messages: list[dict[str, Any]]) -> None:
+        self.marks = marks
+        self.item = -1
+        """The message that was met last."""
+        self._positions = {id(message): position for position, message in enumerate(messages)}
+
+    def __call__(self, step: str, value: Any = None) -> str:
+        """The mark to be written where a loop begins (``enter``), meets an item, or ends (``leave``)."""
+        if step == "enter":
+            return self.marks.enter
+        if step == "leave":
+            return self.marks.leave
+        position = self._positions.get(id(value), -1)
+        if position < 0:
+            return ""
+        self.item = position
+        return self.marks.item + self.marks.number(position)
+
+
+class GenerationTag(Extension):
+    """``{% generation %}``: what the model says. It writes its body, and marks it where the rendering is traced."""
+
+    tags = {"generation"}  # noqa: RUF012 - as jinja declares it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_said"), [], [], body).set_lineno(line)
+
+    @pass_context
+    def _said(self, context: Context, caller: Macro) -> str:
+        text = str(caller())
+        trace = context.resolve(TRACE)
+        if isinstance(trace, Undefined):
+            return text
+        return f"{trace.marks.generated}{text}{trace.marks.generated_end}"
+
+
+class _LoopTracer(NodeTransformer):
+    """Lets every loop tell the trace where it is."""
+
+    def visit_For(self, node: nodes.For) -> list[nodes.Node]:  # noqa: N802 - jinja's way to name visitors
+        self.generic_visit(node)
+        if isinstance(node.target, nodes.Name):
+            node.body.insert(0, _tell(node, "item", nodes.Name(node.target.name, "load")))
+        return [_tell(node, "enter"), node, _tell(node, "leave")]
+
+
+def _tell(node: nodes.For, step: str, *values: nodes.Expr) -> nodes.Node:
+    call = nodes.Call(nodes.Name(TRACE, "load"), [nodes.Const(step), *values], [], None, None)
+    return nodes.Output([call]).set_lineno(node.lineno)
+
+
+@lru_cache(maxsize=64)
+def compiled(source: str, *, is_traced: bool) -> Template:
+    """A template ready to render. ``is_traced``: it needs a `Trace`. Raises jinja's `TemplateSyntaxError`."""
+    environment = _environment()
+    tree = environment.parse(source)
+    if is_traced:
+        tree = _LoopTracer().visit(tree)
+    code = environment.compile(tree)
+    return Template.from_code(environment, code, environment.make_globals(None))
+
+
+@lru_cache(maxsize=1)
+def _environment() -> SandboxedEnvironment:
+    environment = SandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols])
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _raise
+    environment.globals["strftime_now"] = _now
+    return environment
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Jinja's own filter escapes for HTML."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _raise(message: str) -> None:
+    raise TemplateError(message)
+
+
+def _now(form: str) -> str:
+    return datetime.now().strftime(form)

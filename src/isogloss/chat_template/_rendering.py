@@ -1,0 +1,200 @@
+"""One conversation through one template: a way of giving it that the template takes, and where content ends up.
+
+Each way is rendered twice, plainly and with content marked. Where removing the marks does not give the plain prompt,
+the template looked into what it was given, and less is marked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from isogloss.chat_template._environment import TRACE, Trace, compiled
+from isogloss.chat_template._input import VARIANTS, Subject, TemplateInput, Variant, instantiated
+from isogloss.chat_template._marks import PRIVATE_USE, Marks, Piece
+from isogloss.errors import TemplateError
+from isogloss.messages import AssistantMessage, Conversation
+
+
+class Rendered(NamedTuple):
+    """A prompt in pieces, and what it was made of."""
+
+    pieces: list[Piece]
+    given: TemplateInput
+
+
+class _Way(NamedTuple):
+    """What is marked besides calls: whole texts, and the names of tools; without that, only those of them that spell a
+    special token are. And whether the template's loops tell which message they are at."""
+
+    marks_texts: bool
+    marks_tools: bool
+    is_traced: bool
+
+    def marks(self, subject: Subject) -> bool:
+        """Whether that string is marked whatever it spells."""
+        if subject.is_prose:
+            return self.marks_texts
+        return subject.message >= 0 or self.marks_tools
+
+
+_WAYS = (
+    _Way(True, True, True),
+    _Way(True, True, False),
+    _Way(True, False, True),
+    _Way(False, True, False),
+    _Way(False, False, False),
+)
+_NAME = re.compile(r"[\w-]+")
+
+
+class Rendering:
+    """``spelled`` matches special tokens. ``variables`` are the template's, besides messages and tools."""
+
+    def __init__(self, source: str, spelled: re.Pattern[str], variables: Mapping[str, Any]) -> None:
+        self._source = source
+        self._spelled = spelled
+        self._variables = {"documents": None, **variables}
+
+    def opening(self) -> str:
+        """What the template writes where the assistant is to speak; nothing where that cannot be told."""
+        asked = [{"role": "user", "content": "Go on."}]
+        try:
+            closed, opened = (self._run(asked, None, generation_prompt=opens) for opens in (False, True))
+        except TemplateError:
+            return ""
+        return opened.removeprefix(closed) if opened.startswith(closed) else ""
+
+    def whole(self, conversation: Conversation, *, generation_prompt: bool, trust_content: bool) -> Rendered:
+        """The prompt. Raises `TemplateError`."""
+        has_calls = any(isinstance(said, AssistantMessage) and said.tool_calls for said in conversation.messages)
+        has_developers = "developer" in self._source
+        variants = VARIANTS if has_calls else VARIANTS[:1]
+        given = [TemplateInput(conversation, variant, has_developers=has_developers) for variant in variants]
+        if given[0].tools is None:  # what only a few templates need
+            given.append(TemplateInput(conversation, Variant(empty_tools=True), has_developers=has_developers))
+        plain: dict[int, str] = {}
+        refusals: dict[int, TemplateError] = {}
+        for way in _WAYS:
+            for number, entry in enumerate(given):
+                if number in refusals:
+                    continue
+                try:
+                    if number not in plain:
+                        plain[number] = self._plain(entry, generation_prompt)
+                    pieces = self._marked(entry, plain[number], way, generation_prompt)
+                except TemplateError as refusal:
+                    refusals[number] = refusal
+                    continue
+                if pieces is not None:
+                    return Rendered(pieces, entry)
+        if trust_content and plain:
+            number = min(plain)
+            return Rendered([Piece(plain[number])], given[number])
+        raise refusals[min(refusals)] if refusals else self._looks_into(conversation)
+
+    def _plain(self, given: TemplateInput, generation_prompt: bool) -> str:
+        def spell(text: str, number: int) -> str:
+            return text
+
+        messages, tools = (instantiated(value, spell) for value in (given.messages, given.tools))
+        try:
+            return self._run(messages, tools, generation_prompt=generation_prompt)
+        except TemplateError as refusal:
+            pointer = self._where(given, generation_prompt)
+            raise TemplateError(
+                f"The template does not take the conversation: {refusal.message}", pointer=pointer
+            ) from None
+
+    def _where(self, given: TemplateInput, generation_prompt: bool) -> str | None:
+        """The message that the template was at when it refused."""
+        marks = Marks(())
+        messages, tools = (instantiated(value, lambda text, _: text) for value in (given.messages, given.tools))
+        trace = Trace(marks, messages)
+        try:
+            self._run(messages, tools, generation_prompt=generation_prompt, trace=trace)
+        except TemplateError:
+            return f"/messages/{given.positions[trace.item]}" if trace.item >= 0 else None
+        return None
+
+    def _marked(self, given: TemplateInput, plain: str, way: _Way, generation_prompt: bool) -> list[Piece] | None:
+        """The prompt in pieces; ``None`` where that changes it. Raises `TemplateError` for what is left out."""
+        used: set[str] = set(PRIVATE_USE.findall(self._source))
+
+        def note(text: str, number: int) -> str:
+            used.update(PRIVATE_USE.findall(text))
+            return text
+
+        for value in (given.messages, given.tools):
+            instantiated(value, note)
+        try:
+            marks = Marks(used)
+        except ValueError:
+            return None
+
+        def spell(text: str, number: int) -> str:
+            if number < 0:
+                return marks.around(text, len(given.subjects)) if self._spelled.search(text) else text
+            if way.marks(given.subjects[number]) or self._spelled.search(text):
+                return marks.around(text, number)
+            return text
+
+        messages, tools = (instantiated(value, spell) for value in (given.messages, given.tools))
+        trace = Trace(marks, messages) if way.is_traced else None
+        try:
+            pieces = marks.read(self._run(messages, tools, generation_prompt=generation_prompt, trace=trace))
+        except TemplateError:
+            return None
+        if pieces is None or "".join([piece.text for piece in pieces]) != plain:
+            return None
+        self._check_all_there(pieces, given, way)
+        return pieces
+
+    def _check_all_there(self, pieces: list[Piece], given: TemplateInput, way: _Way) -> None:
+        found = {piece.subject for piece in pieces}
+        for number, subject in enumerate(given.subjects):
+            if subject.is_required and number not in found and way.marks(subject):
+                raise _left_out(subject)
+        if not way.marks_tools:
+            written = {name for piece in pieces if piece.subject < 0 for name in _NAME.findall(piece.text)}
+            for subject in given.subjects:
+                if subject.message < 0 and not written.issuperset(_NAME.findall(subject.text)):
+                    raise _left_out(subject)
+
+    def _looks_into(self, conversation: Conversation) -> TemplateError:
+        spelling = (
+            f"/messages/{position}"
+            for position, message in enumerate(conversation.messages)
+            if self._spelled.search(message.text)
+        )
+        return TemplateError(
+            "The template looks into what was said, so that its own special tokens cannot be told from those that "
+            "content spells; say `trust_content=True` to let content spell them",
+            pointer=next(spelling, None),
+        )
+
+    def _run(
+        self,
+        messages: list[dict[str, Any]],
+        tools: list[dict[str, Any]] | None,
+        *,
+        generation_prompt: bool,
+        trace: Trace | None = None,
+    ) -> str:
+        """The template's text. Raises `TemplateError` for whatever a template raises."""
+        template = compiled(self._source, is_traced=trace is not None)
+        variables = {**self._variables, "add_generation_prompt": generation_prompt}
+        if trace is not None:
+            variables[TRACE] = trace
+        try:
+            return template.render({**variables, "messages": messages, "tools": tools})
+        except Exception as error:  # a template is a program, which may fail in any way
+            reason = str(error) or type(error).__name__
+            raise TemplateError(reason) from error
+
+
+def _left_out(subject: Subject) -> TemplateError:
+    if subject.message < 0:
+        return TemplateError(f"The template leaves out {subject.what}", pointer="/tools")
+    return TemplateError(f"The template leaves out {subject.what}", pointer=f"/messages/{subject.message}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isogloss.schema.coercion import coerce, streams_as_string
@@ -200,6 +200,7 @@ SCHEMAS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(SCHEMAS, st.text() | SCALARS.map(repr) | SCALARS.map(json.dumps))
 def test_total_and_always_a_json_value(schema: dict[str, Any], raw: str) -> None:
     value = coerce(SchemaView(schema), raw)
@@ -208,6 +209,7 @@ def test_total_and_always_a_json_value(schema: dict[str, Any], raw: str) -> None
         assert value == raw
 
 
+@settings(deadline=None)
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10))
 def test_json_text_of_a_permitted_value_is_that_value(value: object) -> None:
     text = json.dumps(value)
@@ -219,12 +221,14 @@ def test_json_text_of_a_permitted_value_is_that_value(value: object) -> None:
         assert same_value(coerce(SchemaView(schema), text), value)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_quoted_string_is_that_string_wherever_a_string_may_stand(text: str) -> None:
     for schema in (NULLABLE, STRING_OR_INTEGER, {"type": ["string", "object", "boolean"]}):
         assert coerce(SchemaView(schema), json.dumps(text)) == text
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_integers_are_exact(number: float) -> None:
     value = coerce(SchemaView(INTEGER), repr(number))

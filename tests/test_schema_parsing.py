@@ -9,7 +9,7 @@ import json
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -139,6 +139,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON, st.data())
 def test_every_beginning_of_an_answer_has_a_value(value: object, data: st.DataObject) -> None:
     text = json.dumps(value)
@@ -146,6 +147,7 @@ def test_every_beginning_of_an_answer_has_a_value(value: object, data: st.DataOb
     parse_partial(True, text[: data.draw(st.integers(0, len(text)))])
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_only_nulls_are_taken_out(value: object) -> None:
     assert without_placeholders(None, value) == value

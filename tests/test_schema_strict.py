@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.lib._pydantic import to_strict_json_schema
 from pydantic import BaseModel, Field
@@ -394,6 +394,7 @@ JUNK = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JUNK)
 def test_nothing_raises(schema: object) -> None:
     for violation in check_strict(schema):

@@ -376,7 +376,7 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(st.booleans() | schemas(st.booleans()), schemas, max_leaves=8)
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(SCHEMAS)
 def test_the_strict_form_of_any_schema_is_strict(schema: object) -> None:
     try:
@@ -401,6 +401,7 @@ JUNK = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JUNK)
 def test_the_strict_form_of_what_is_hardly_a_schema_is_strict(schema: object) -> None:
     try:
@@ -474,7 +475,7 @@ def of_kind(root: Any, schema: Any, kind: str, depth: int) -> st.SearchStrategy[
     return {"string": st.text(max_size=2), "boolean": st.booleans(), "null": st.none()}.get(kind, numbers)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(EXACT, st.data())
 def test_what_the_strict_form_permits_the_schema_permits(schema: Any, data: st.DataObject) -> None:
     """But for the null of what may be absent, which `without_placeholders` takes out again."""

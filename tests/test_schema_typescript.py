@@ -39,6 +39,10 @@ def member(schema: object, **more: Any) -> str:
         ({"type": "string", "enum": ["x", "y"], "default": "x"}, 'a?: "x" | "y", // default: x\n'),
         ({"type": "array", "items": {"type": "string"}}, "a?: string[],\n"),
         ({"type": "array"}, "a?: Array<any>,\n"),
+        (
+            {"type": "array", "items": {"type": "array", "description": "d", "items": {"properties": {"x": True}}}},
+            "a?: {\n    x?: any,\n    }[][],\n",
+        ),
         ({"type": "string", "nullable": True}, "a?: string | null,\n"),
         ({"type": "object", "properties": {"x": {"type": "boolean"}}}, "a?: {\n    x?: boolean,\n    },\n"),
         (
@@ -347,7 +351,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(objects(PLAIN))
 def test_plain_schemas_are_written_as_the_package_writes_them(schema: Any) -> None:
     if any("oneOf" in found and "nullable" in found for found in _schemas(schema)):
@@ -357,7 +361,7 @@ def test_plain_schemas_are_written_as_the_package_writes_them(schema: Any) -> No
     assert f"(_: {compatible}) => any;" in namespace("n", None, [Tool("f", "", schema)])
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(st.recursive(SCALARS | st.builds(dict), lambda inner: objects(inner) | arrays(inner), max_leaves=6), NAUGHTY)
 def test_what_the_fast_way_writes_the_long_way_writes(schema: Any, more: dict[str, Any]) -> None:
     """A tool whose parameters are plain is written without a view of its schema; nobody can tell."""
@@ -389,7 +393,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(ANYTHING, NASTY)
 def test_whatever_the_schema_the_brackets_close(schema: Any, text: str) -> None:
     tool = SimpleNamespace(name="f", description=text, parameters=schema if isinstance(schema, dict) else {"a": schema})

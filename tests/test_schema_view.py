@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isogloss.errors import SchemaTooComplexError
@@ -340,6 +340,7 @@ JUNK = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JUNK)
 def test_anything_has_a_view(schema: object) -> None:
     everything(SchemaView(schema))

@@ -291,7 +291,7 @@ class _Writer:
         text = self.type(view, indent, depth + 1)
         if text.is_union:
             return f"({text.text})[]"
-        is_object = text.text.startswith("{\n")
+        is_object = text.text.startswith("{\n") and text.text.endswith("}")
         return (self.object_comment(view, indent) if is_object else "") + f"{text.text}[]"
 
     def object_comment(self, view: SchemaView, indent: str) -> str:

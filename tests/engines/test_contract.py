@@ -6,17 +6,23 @@ The scripted engine replays what the model said; the others ask the model.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+import os
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
 import pytest
+from fake_vllm import FakeVllm
 
 from isogloss.engines import Chunk, Engine, GenerationRequest, Sampling, get_engine
+from isogloss.engines._server_grammar import for_server
 from isogloss.engines.llamacpp import LlamaCppEngine
 from isogloss.engines.scripted import Script, ScriptedEngine
+from isogloss.engines.vllm import VllmEngine
 from isogloss.errors import EngineCapabilityError, EngineUnavailableError, GrammarError
 from isogloss.events import Piece
 from isogloss.prompt import Prompt, Segment
@@ -55,7 +61,7 @@ def replay(request: GenerationRequest) -> Script:
     return Script(output, cut="tokens", control=("<|im_start|>", "<|im_end|>") if isinstance(output, str) else ())
 
 
-@pytest.fixture(params=["scripted_engine", "llamacpp_engine", "remote_engine"])
+@pytest.fixture(params=["scripted_engine", "llamacpp_engine", "remote_engine", "vllm_engine"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     engine: Engine = request.getfixturevalue(request.param)
     return engine
@@ -76,6 +82,32 @@ async def remote_engine(llamacpp_engine: LlamaCppEngine) -> AsyncIterator[LlamaC
         await engine.start()
     yield engine
     await engine.close()
+
+
+@pytest.fixture(scope="module")
+async def vllm_engine(anyio_backend: str, demo_model_path: Path) -> AsyncIterator[VllmEngine]:
+    """A real server where ``ISOGLOSS_VLLM_URL`` names one that serves the demo model, else a stand-in."""
+    tokenizer = from_gguf(demo_model_path)
+    async with AsyncExitStack() as stack:
+        url = os.environ.get("ISOGLOSS_VLLM_URL")
+        if url is None:
+            fake = FakeVllm(tokenizer, lambda body: said_by_vllm(body, tokenizer))
+            url = (await stack.enter_async_context(fake.serving())).url
+        engine = VllmEngine(url, tokenizer=tokenizer)
+        await engine.start()
+        stack.push_async_callback(engine.close)
+        yield engine
+
+
+def said_by_vllm(body: Mapping[str, Any], tokenizer: Tokenizer) -> list[int]:
+    grammar = body.get("structured_outputs", {}).get("grammar")
+    replayed = {for_server(asked, tokenizer.special_tokens): said for asked, said in REPLAYED.items()}
+    said = replayed.get(grammar, "") if grammar else ANSWER
+    if not isinstance(said, str):
+        return [token for piece in said for token in tokenizer.encode(piece.text)]
+    parts = re.split(r"(<\|im_(?:start|end)\|>)", said)
+    special = tokenizer.special_tokens
+    return [token for part in parts for token in ([special[part]] if part in special else tokenizer.encode(part))]
 
 
 def tokenizer_of(engine: Engine) -> Tokenizer:
@@ -256,8 +288,8 @@ async def test_many_at_once(engine: Engine) -> None:
 async def test_an_unknown_option_is_refused_by_engines_that_have_options(engine: Engine) -> None:
     if engine.name == "scripted":
         pytest.skip("has none")
-    request = GenerationRequest(prompt_ids=asked(engine), options={"priority": 1})
-    with pytest.raises(EngineCapabilityError, match="priority"):
+    request = GenerationRequest(prompt_ids=asked(engine), options={"no_such": 1})
+    with pytest.raises(EngineCapabilityError, match="no_such"):
         await anext(engine.generate(request))
 
 

@@ -28,13 +28,23 @@ class GrammarGuard:
     """One generation's way through a grammar. Raises `GrammarError` when it does not compile.
 
     ``special_may_be_text``: to the engine some special tokens are text like any other, and where the grammar does not
-    await one it counts as the text that it spells.
+    await one it counts as the text that it spells. ``is_binding=False``: the engine was given the same in another
+    grammar language, which may allow more; what this grammar does not know it follows no further.
     """
 
-    def __init__(self, grammar: str, tokenizer: Tokenizer, *, special_may_be_text: bool = False) -> None:
+    def __init__(
+        self,
+        grammar: str,
+        tokenizer: Tokenizer,
+        *,
+        special_may_be_text: bool = False,
+        is_binding: bool = True,
+    ) -> None:
         self._matcher = Matcher(grammar, tokenizer)
         self._tokenizer = tokenizer
         self._special_may_be_text = special_may_be_text
+        self._is_binding = is_binding
+        self._is_lost = False
         self._special = {token: text for text, token in tokenizer.special_tokens.items()}
 
     @property
@@ -44,6 +54,8 @@ class GrammarGuard:
 
     def take(self, token: int) -> Role:
         """Follow one token. Raises `EngineError` when the grammar does not allow it."""
+        if self._is_lost:
+            return Role.CONTROL if token in self._special else Role.TEXT
         was_complete = self.is_complete
         if was_complete and token in self._tokenizer.end_tokens:
             return Role.CLOSING
@@ -54,5 +66,8 @@ class GrammarGuard:
             text = self._tokenizer.encode(spelling)
             if self._matcher.accept_all(text) == len(text):
                 return Role.TEXT
+        if not self._is_binding:
+            self._is_lost = True
+            return self.take(token)
         wrote = self._tokenizer.token_bytes(token).decode("utf-8", "replace")
         raise EngineError(f"The engine broke the grammar that it was given: it wrote {wrote!r}, not allowed there")

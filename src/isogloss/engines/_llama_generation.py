@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
+from isogloss.engines._event_lines import EventLines
 from isogloss.engines._grammar_guard import GrammarGuard, Role
 from isogloss.engines._llama_stream import CompletionStream
 from isogloss.engines._protocol import Chunk
@@ -19,14 +20,14 @@ class LlamaGeneration:
     def __init__(self, stream: CompletionStream, stops: Stops, guard: GrammarGuard | None) -> None:
         self.is_over = False
         """Whether the last chunk has gone out; what the server sends afterwards is of no use."""
-        self._lines = _Lines()
+        self._lines = EventLines()
         self._stream = stream
         self._stops = stops
         self._guard = guard
 
     def feed(self, data: bytes) -> Iterator[Chunk]:
         """The chunks that these bytes settle. Raises `EngineError`."""
-        for event in self._lines.feed(data):
+        for event in filter(None, map(_event, self._lines.feed(data))):
             chunk = self._stream.read(event)
             if chunk is not None and not self.is_over:
                 yield from self._pass_on(chunk)
@@ -44,23 +45,6 @@ class LlamaGeneration:
         if self._stops.found:
             self.is_over = True
             yield Chunk(finish="stop", usage=self._stream.usage)
-
-
-class _Lines:
-    """Cuts a server-sent event stream into the JSON of its events. Only a newline ends a line: the text in the JSON may
-    hold other characters that Python takes for the end of one."""
-
-    def __init__(self) -> None:
-        self._begun: list[bytes] = []
-
-    def feed(self, data: bytes) -> Iterable[bytes]:
-        *whole, rest = data.split(b"\n")
-        if whole and self._begun:
-            whole[0] = b"".join([*self._begun, whole[0]])
-            self._begun.clear()
-        if rest:
-            self._begun.append(rest)
-        return filter(None, map(_event, whole))
 
 
 def _event(line: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import msgspec
 
 from isogloss.events import Piece
+from isogloss.grammar import Term
 
 if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
@@ -40,6 +41,8 @@ class GenerationRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Mapping[str, Any], ...] | None = None
     grammar: str | None = None
     """llguidance's Lark, for this engine's tokenizer."""
+    term: Term | None = None
+    """The same as a term, where it is one: for engines that speak another grammar language."""
     sampling: Sampling = Sampling()
     options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What only this kind of engine knows (a cache salt, a priority, native tools). An unknown name is an error."""

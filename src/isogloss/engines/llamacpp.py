@@ -17,11 +17,11 @@ import msgspec
 from isogloss.engines._endpoint_tokenizer import endpoint_tokenizer
 from isogloss.engines._grammar_guard import GrammarGuard
 from isogloss.engines._llama_generation import LlamaGeneration
-from isogloss.engines._llama_grammar import for_llama
 from isogloss.engines._llama_server import LlamaServer, LlamaServerOptions
 from isogloss.engines._llama_stream import FINAL_FIELDS, CompletionStream, Vocabulary
 from isogloss.engines._model_file import HUB_PREFIX, model_file
 from isogloss.engines._protocol import Chunk, GenerationRequest, ModelInfo, Sampling, Usage
+from isogloss.engines._server_grammar import for_server
 from isogloss.engines._stops import Stops
 from isogloss.errors import EngineCapabilityError, EngineError, EngineTimeoutError, EngineUnavailableError
 
@@ -192,7 +192,7 @@ class LlamaCppEngine:
         if sampling.max_tokens == 0:
             yield Chunk(finish="length", usage=Usage(len(ids)))
             return
-        grammar = None if request.grammar is None else for_llama(request.grammar, self.tokenizer.special_tokens)
+        grammar = None if request.grammar is None else for_server(request.grammar, self.tokenizer.special_tokens)
         guard = None if grammar is None else GrammarGuard(grammar, self.tokenizer, special_may_be_text=True)
         body = _body(request, ids, grammar)
         stream = CompletionStream(self._vocabulary, sampling.logprobs)

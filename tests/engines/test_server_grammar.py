@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from isogloss.engines._llama_grammar import for_llama
+from isogloss.engines._server_grammar import for_server
 
 SPECIAL = {"<|im_end|>": 2, "<think>": 7, "[INST]": 9}
 
 
 def test_names_become_ids() -> None:
     grammar = '%llguidance {}\nstart: <|im_end|> t <think>\nt: /[<>a-z]+/ "<b>" <[9]> <unknown>'
-    assert for_llama(grammar, SPECIAL) == ('%llguidance {}\nstart: <[2]> t <[7]>\nt: /[<>a-z]+/ "<b>" <[9]> <unknown>')
+    assert for_server(grammar, SPECIAL) == ('%llguidance {}\nstart: <[2]> t <[7]>\nt: /[<>a-z]+/ "<b>" <[9]> <unknown>')
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_names_become_ids() -> None:
     ],
 )
 def test_text_that_spells_a_special_token_is_not_forced(body: str) -> None:
-    assert for_llama(f"%llguidance {{}}\nstart: {body}", SPECIAL) == (
+    assert for_server(f"%llguidance {{}}\nstart: {body}", SPECIAL) == (
         f'%llguidance {{"no_forcing": true}}\nstart: {body}'
     )
 
@@ -43,9 +43,9 @@ def test_text_that_spells_a_special_token_is_not_forced(body: str) -> None:
     ],
 )
 def test_other_grammars_stay_as_they_are(grammar: str) -> None:
-    assert for_llama(grammar, SPECIAL) == grammar
+    assert for_server(grammar, SPECIAL) == grammar
 
 
 def test_unended_text_is_read_once() -> None:
     grammar = "%llguidance {}\nstart: " + '"' + r"\"" * 200_000
-    assert for_llama(grammar, SPECIAL) == grammar
+    assert for_server(grammar, SPECIAL) == grammar

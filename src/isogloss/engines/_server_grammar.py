@@ -1,9 +1,9 @@
-"""An llguidance grammar as llama.cpp reads it.
+"""An llguidance grammar as servers with llguidance in them read it.
 
-Two things in ``common/llguidance.cpp`` differ from llguidance in process, and both end in output that the grammar does
-not allow. Only control tokens have names there, so the name of a user-defined token (``<tool_call>`` in some models)
-is unknown and the whole grammar is dropped: every special token is told by its id. And where the grammar leaves no
-choice of text, the text is made into tokens with special ones switched on, so that a literal that spells a control
+Two things differ there from llguidance in process, and both end in output that the grammar does not allow. llama.cpp
+has names for control tokens only, so the name of a user-defined token (``<tool_call>`` in some models) is unknown and
+the whole grammar is dropped: every special token is told by its id. And where the grammar leaves no choice of text,
+llama.cpp and vLLM make the text into tokens with special ones switched on, so that a literal that spells a control
 token becomes it: such grammars are told not to force tokens.
 """
 
@@ -21,7 +21,7 @@ _LEXEME = re.compile(
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\(.)")
 
 
-def for_llama(grammar: str, special_tokens: Mapping[str, int]) -> str:
+def for_server(grammar: str, special_tokens: Mapping[str, int]) -> str:
     """The grammar with special tokens by id; tokens are not forced where text in it spells one."""
     first = {spelling[0] for spelling in special_tokens}
     texts: list[str] = []

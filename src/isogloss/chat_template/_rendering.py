@@ -92,7 +92,10 @@ class Rendering:
         if trust_content and plain:
             number = min(plain)
             return Rendered([Piece(plain[number])], given[number])
-        raise refusals[min(refusals)] if refusals else self._looks_into(conversation)
+        if not refusals:
+            raise self._looks_into(conversation)
+        # What a template refuses in one form it often takes in another, and then leaves something out.
+        raise next((refusals[number] for number in sorted(refusals) if number in plain), refusals[min(refusals)])
 
     def _plain(self, given: TemplateInput, generation_prompt: bool) -> str:
         def spell(text: str, number: int) -> str:

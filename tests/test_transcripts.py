@@ -21,7 +21,7 @@ TOOL = Tool(
 FUNCTION = {"name": TOOL.name, "description": TOOL.description, "parameters": TOOL.parameters}
 TOOLS = [{"type": "function", "function": FUNCTION}]
 CALLS = (ToolCall("1", "look_up", {"word": "a < b & 'c'", "limit": 3}), ToolCall("2", "look_up", {"word": "007"}))
-RESULTS = [ToolMessage("1", "look_up", "first\n<b>result</b>"), ToolMessage("2", "look_up", "second")]
+RESULTS = [ToolMessage("1", "look_up", 'first "<b>result</b>"'), ToolMessage("2", "look_up", "second")]
 PAIRS = list(itertools.permutations(dialect_names(), 2))
 
 
@@ -64,8 +64,10 @@ def _rendered(name: str, turn: AssistantMessage) -> tuple[str, str]:
 @pytest.mark.parametrize("name", dialect_names())
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_results_are_read_back_as_they_were_written(name: str, count: int) -> None:
-    results = [ToolMessage(str(n), f"tool_{n}", f"text {n}\n<tag> | ") for n in range(count)]
-    found = read_results(get_dialect(name), get_dialect(name).render_results(results))
+    framed = get_dialect(name).render_results([ToolMessage("1", "f", "text")]) != "text"
+    end = "\n" if framed else ""  # without a frame, line breaks are what tells results apart
+    results = [ToolMessage(str(n), f"tool_{n}", f'text {n} "<tag>" | {end}') for n in range(count)]
+    found = read_results(get_dialect(name), get_dialect(name).render_results(results), count)
     assert [result.text for result in found] == [result.text for result in results]
     assert read_results(get_dialect(name), "What a <nice> day.") == []
 

@@ -163,8 +163,7 @@ class ContainerReader:
             self.done = True
 
     def _misplaced(self, token: str) -> int:
-        shown = token if len(token) == 1 else repr(token[:40])
-        return self._refuse(f"{shown} where {self.expected[self._expect]} was expected")
+        return self._refuse(f"{token} where {self.expected[self._expect]} was expected")
 
     def _refuse(self, reason: str) -> int:
         self.fault = reason

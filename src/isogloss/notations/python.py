@@ -198,7 +198,7 @@ class ArgumentsReader(ContainerReader):
             self._word = word
             self._expect = _EQUALS
         else:
-            return self._misplaced(word or text[pos])
+            return self._misplaced(repr(word[:40]) if word else text[pos])
         return end - pos
 
     # Brackets

@@ -105,6 +105,10 @@ class PromptWriter:
         if text:
             self._segments.append(Segment(text, False, self.message, self.is_assistant))
 
+    def ends_with(self, marker: str) -> bool:
+        """Whether this marker is the last that was written."""
+        return bool(self._segments) and self._segments[-1].is_marker and self._segments[-1].text == marker
+
     def extend(self, segments: Iterable[Segment]) -> None:
         """Segments made elsewhere, now said by this writer's message."""
         for segment in segments:

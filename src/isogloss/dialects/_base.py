@@ -6,6 +6,7 @@ A dialect's module gives: its ``name`` and `Markers`; how calls, results, reason
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -209,7 +210,8 @@ class BlockDialect(Dialect):
     """A dialect whose turns are reasoning, text and blocks of calls, one after the other: all but harmony."""
 
     bare_call: ClassVar[str] = ""
-    """What a block of calls begins with, at the start of a line, where the format has no marker for it."""
+    """What a block of calls begins with where the format has no marker for it: one character at the start of a line, or
+    a longer text anywhere."""
 
     @abstractmethod
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
@@ -243,6 +245,11 @@ def catalogue_entry(tool: Tool) -> dict[str, Any]:
     """A tool as the catalogue lists it."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
+
+
+def spaced(value: Any) -> str:
+    """JSON as the templates of most families write it: a blank behind commas and colons."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def offered(conversation: Conversation) -> tuple[Tool, ...]:

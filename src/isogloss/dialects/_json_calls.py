@@ -261,9 +261,13 @@ class JsonCallScanner(StreamScanner):
             self._fault(self._reader.fault)
             return True
         if self._reader.done:
-            self._state = self._key
+            self._member_done()
             return True
         return False
+
+    def _member_done(self) -> None:
+        """A key and its value are whole."""
+        self._state = self._key
 
     def _object_done(self) -> bool:
         if not self._name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from isogloss.dialects._base import BlockDialect, last_user_position, offered, runs
 from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
@@ -35,6 +35,9 @@ def said(message: AssistantMessage) -> str:
 class TurnsDialect(BlockDialect):
     """A dialect that gives the pieces of `write_conversation`. What system and developer messages say is told at the
     start, wherever they stand."""
+
+    empties_reasoning: ClassVar[bool] = False
+    """Whether an empty block stands in old turns where their reasoning was."""
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         """Write what comes before the first turn. ``told`` are the tools and the answer's format; both may be empty."""
@@ -95,7 +98,8 @@ class TurnsDialect(BlockDialect):
             writer.message = position
             is_open = position > open_turn
             reasoning = first.reasoning if is_open or self.keeps_reasoning else ""
-            kept = reasoning if reasoning or (is_open and thinks) else None
+            is_marked = thinks and (is_open or self.empties_reasoning)
+            kept = reasoning if reasoning or is_marked else None
             self.write_assistant(writer, first, kept, conversation.tools)
         self.write_between(writer, between)
         writer.message = -1

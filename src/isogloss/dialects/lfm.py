@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._python_calls import PythonCallScanner, call_grammar, write_call
 from isogloss.grammar import Literal, Marker, Term, sequence
 from isogloss.messages import Conversation, Tool, ToolCall, ToolMessage
-from isogloss.notations.json import write as write_json
 from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.prompt import PromptWriter
 
@@ -84,7 +83,7 @@ class Lfm(ChatMLDialect):
         if tools:
             writer.text("\nList of tools: " if system else "List of tools: ")
             writer.marker("<|tool_list_start|>")
-            writer.text(f"[{', '.join([write_json(catalogue_entry(tool)) for tool in tools])}]")
+            writer.text(spaced([catalogue_entry(tool) for tool in tools]))
             writer.marker("<|tool_list_end|>")
         self._close(writer)
 

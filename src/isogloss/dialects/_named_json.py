@@ -1,0 +1,119 @@
+"""Calls whose name stands in a header of its own, in front of arguments that are one JSON object."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import regex
+
+from isogloss.dialects._base import spaced
+from isogloss.dialects._json_calls import NOT_AN_OBJECT, JsonCallScanner
+from isogloss.dialects._lexicon import Found, Lexicon
+from isogloss.notations.json import JsonReader
+
+NOT_CLOSED = "the call was not closed"
+NO_HEADER = "no name and no arguments behind the opening token"
+
+_STAND_IN = re.compile("[\ud800-\ud880]").search
+_SPACE = r"\s{0,64}+"
+
+
+class NamedJsonScanner(JsonCallScanner):
+    """Scans calls between control tokens. A subclass opens a call with `_open` and names it with `_named`.
+
+    A call is whole with its last brace: a missing closing token does no harm. A control token within the arguments
+    says that the model never closed them.
+    """
+
+    framed_by_tokens: ClassVar[bool] = True
+    faults: Lexicon
+    """Where scanning goes on behind what is no call."""
+    ends: Lexicon
+    """What stands right behind a header without arguments."""
+    tail: Any
+    """Matches the closing token with the white space in front of it."""
+
+    def _named(self, name: str, call_id: str, end: int, *, is_fenced: bool = False) -> None:
+        """The header is whole. ``is_fenced``: a code fence is open around the arguments."""
+        self._name = name
+        self._has_arguments = False
+        self._is_fenced = is_fenced
+        self._start(name, call_id, end)
+        self._reader = JsonReader()
+        self._state = self._arguments_begin
+
+    def _arguments_begin(self) -> bool:
+        char = self._next_char()
+        if char == "":
+            return False
+        end = self.ends.match(self._text, self._pos, partial=True)
+        if end is None:
+            return super()._arguments_begin()
+        if end.partial:
+            return False
+        self._member_done()
+        return True
+
+    def _in_arguments(self) -> bool:
+        if self._has_controls and (token := _STAND_IN(self._text, self._pos)) is not None:
+            reader = self._reader
+            self._pos, fragment = reader.read(self._text[: token.start()], self._pos)
+            if fragment:
+                self._delta(fragment, reader.settled)
+            if not (reader.done or reader.fault):
+                self._fault(NOT_CLOSED)
+                return True
+            return self._value_done()
+        return super()._in_arguments()
+
+    def _member_done(self) -> None:
+        """The arguments are whole."""
+        if not self._has_arguments:
+            self._delta("{}", self._pos)
+        if self._end(self._pos):
+            self._state = self._fence_end if self._is_fenced else self._tail
+        else:
+            self._fault(NOT_AN_OBJECT)
+
+    def _fence_end(self) -> bool:
+        return self._skip(_FENCE_END, self._tail)
+
+    def _tail(self) -> bool:
+        return self._skip(self.tail, self._call_closed)
+
+    def _skip(self, pattern: Any, then: Any) -> bool:
+        """Pass over what the pattern matches, if it does, and go on with ``then``."""
+        match = pattern(self._text, self._pos, partial=True)
+        if match is not None and match.partial and not self._final:
+            return False
+        if match is not None and not match.partial:
+            self._pos = match.end()
+        self._state = then
+        return True
+
+    def _call_closed(self) -> bool:
+        """Behind the call and its closing token, if it had one."""
+        self._enter(self.text_prose)
+        return True
+
+    def _fault(self, reason: str) -> None:
+        self._discard(reason, self.faults)
+
+    def _on_call_close(self, found: Found) -> None:
+        """A closer without an opener: markup that says nothing."""
+
+
+@lru_cache(maxsize=64)
+def tail(*spelled: str) -> Any:
+    """Matches any of the closing tokens, with the white space in front."""
+    return regex.compile(rf"{_SPACE}(?:{'|'.join(map(regex.escape, spelled))})").match
+
+
+_FENCE_END: Any = regex.compile(rf"{_SPACE}```").match
+
+
+def write_arguments(arguments: dict[str, Any]) -> str:
+    """JSON as templates write it; readers that look for tokens before they look at strings find none."""
+    return spaced(arguments).replace("<|", "\\u003c|").replace("<｜", "\\u003c｜")

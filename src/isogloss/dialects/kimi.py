@@ -1,0 +1,234 @@
+"""kimi: JSON behind an id that names the tool, between control tokens (Kimi K2, K2 Thinking, K2.5 and later K2).
+
+    turn      = [ "<think>" text "</think>" ] { text | section } "<|im_end|>"
+    section   = "<|tool_calls_section_begin|>" call { call } "<|tool_calls_section_end|>"
+    call      = "<|tool_call_begin|>" id "<|tool_call_argument_begin|>" object "<|tool_call_end|>"
+    id        = "functions." name ":" number             the number counts all calls of the conversation from 0
+    result    = "<|im_system|>" name "<|im_middle|>## Return of " id "⏎" text "<|im_end|>"
+
+Sample (in one line)::
+
+    <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Paris"}
+    <|tool_call_end|><|tool_calls_section_end|>
+
+All delimiters are control tokens, so text keeps every character. Ids of another shape name a tool only
+if one of that name is listed. Source: the chat template of moonshotai/Kimi-K2-Thinking and Moonshot's guide to tool
+calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import regex
+
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
+from isogloss.dialects._call_ids import with_ids
+from isogloss.dialects._lexicon import Found, spell
+from isogloss.dialects._markers import REFUSALS, THINK, Markers
+from isogloss.dialects._named_json import NO_HEADER, NamedJsonScanner, tail, write_arguments
+from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.errors import UnrepresentableError
+from isogloss.grammar import JsonValue, Literal, Marker, Regex, Repeat, Term, choice, sequence
+from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
+from isogloss.prompt import PromptWriter
+
+SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
+CALL, ARGUMENTS, CALL_CLOSE = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
+SYSTEM, USER, ASSISTANT, MIDDLE, END = "<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>"
+MARKERS = Markers(
+    {
+        "call": (SECTION, "<|tool_call_section_begin|>"),
+        "section_end": (SECTION_END, "<|tool_call_section_end|>"),
+        "inner_call": CALL,
+        "arguments": ARGUMENTS,
+        "call_close": CALL_CLOSE,
+        "result": SYSTEM,
+        "result_close": END,
+        "turn_end": (END, USER, ASSISTANT, "[EOS]", "[EOT]"),
+        "turn_named": MIDDLE,
+        **THINK,
+        **REFUSALS,
+    },
+    special=(SECTION, SECTION_END, CALL, ARGUMENTS, CALL_CLOSE, SYSTEM, USER, ASSISTANT, MIDDLE, END, "[EOS]", "[EOT]"),
+)
+
+NO_TOOL = "the id names none of the tools"
+
+_NAME = r"[^\s<{\ud800-\ud880](?:[^<{\n\ud800-\ud880]{0,240}[^\s<{\ud800-\ud880])?"
+_is_name = regex.compile(_NAME).fullmatch
+_REGULAR_ID = re.compile(r"(?:functions\.)?(?P<name>.+):\d{1,9}").fullmatch
+_OTHER_ID = re.compile(r"(?:functions[.:]?)?(?P<name>.+?)[.:_-]?\d*").fullmatch
+
+
+@lru_cache(maxsize=16)
+def _header(arguments: str, call_close: str) -> Any:
+    ends = rf"{regex.escape(arguments)}|(?=\{{)|(?={regex.escape(call_close)})"
+    return regex.compile(rf"\s{{0,64}}+(?P<id>{_NAME})\s{{0,64}}+(?:{ends})").match
+
+
+def name_in(call_id: str, tools: Iterable[str]) -> str | None:
+    """The tool that an id names; ``None`` where it is of another shape and names none of ``tools``."""
+    regular = _REGULAR_ID(call_id)
+    if regular is not None:
+        return regular["name"]
+    other = _OTHER_ID(call_id)
+    candidates = (call_id, call_id.removeprefix("functions."), "" if other is None else other["name"])
+    return next((name for name in candidates if name in tools), None)
+
+
+class KimiScanner(NamedJsonScanner):
+    """Scans one turn."""
+
+    def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
+        prose = MARKERS.prose(control, extra=("inner_call", "section_end"), trims=())
+        self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
+        self.faults = MARKERS.lexicon(("call_close", "call", "inner_call", "section_end", "turn_end"), control)
+        self.ends = MARKERS.lexicon(("call_close", "inner_call", "section_end"), control)
+        self.tail = tail(spell(CALL_CLOSE, control))
+        self._match_header = _header(spell(ARGUMENTS, control), spell(CALL_CLOSE, control))
+        super().__init__(tools, starts_in)
+        self._in_section = False
+
+    def _on_call(self, found: Found) -> None:
+        self._in_section = self._trim = True
+
+    def _on_section_end(self, found: Found) -> None:
+        self._closer(found)
+        self._in_section = False
+
+    def _on_call_close(self, found: Found) -> None:
+        self._closer(found)
+
+    def _closer(self, found: Found) -> None:
+        """A closing token without its opening one is text where no section is open."""
+        if not self._in_section:
+            self._emit_prose(self._text[found.start : found.end], found.end)
+
+    def _on_inner_call(self, found: Found) -> None:
+        self._open(found.start)
+        self._state = self._read_header
+
+    def _read_header(self) -> bool:
+        match = self._match_header(self._text, self._pos, partial=True)
+        if match is not None and match.partial:
+            return False
+        if match is None:
+            self._fault(NO_HEADER)
+            return True
+        self._pos = match.end()
+        name = name_in(match["id"], self.tools)
+        if name is None:
+            self._fault(NO_TOOL)
+        else:
+            self._named(name, match["id"], self._pos)
+        return True
+
+    def _call_closed(self) -> bool:
+        self._enter(self.text_prose)
+        self._trim = self._in_section
+        return True
+
+
+class Kimi(TurnsDialect):
+    """JSON behind an id that names the tool."""
+
+    name = "kimi"
+    title = "Kimi K2 to K2.7"
+    markers = MARKERS
+    model_ids = r"kimi(?!.*k-?3)|moonlight"
+    templates = r"<\|tool_calls_section_begin\|>"
+    empties_reasoning: ClassVar[bool] = True
+
+    def prepared(self, conversation: Conversation) -> Conversation:
+        return with_ids(conversation, _own_id)
+
+    def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
+        tools = offered(conversation)
+        if tools:
+            self._write_turn(writer, SYSTEM, "tool_declare", spaced([catalogue_entry(tool) for tool in tools]))
+        wanted = conversation.response_format
+        told = "" if wanted is None or wanted.kind == "text" else format_prompt(wanted)
+        text = "\n\n".join([text for text in (system, told) if text])
+        if text:
+            self._write_turn(writer, SYSTEM, "system", text)
+
+    def write_user(self, writer: PromptWriter, text: str) -> None:
+        self._write_turn(writer, USER, "user", text)
+
+    def write_assistant(
+        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
+    ) -> None:
+        self._open_turn(writer, ASSISTANT, "assistant")
+        writer.is_assistant = True
+        if reasoning is not None:
+            self.write_reasoning(writer, reasoning)
+        writer.text(said(message))
+        if message.tool_calls:
+            self.write_calls(writer, message.tool_calls, tools)
+        writer.marker(END)
+        writer.is_assistant = False
+
+    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        self.write_results(writer, results)
+
+    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
+        self._open_turn(writer, ASSISTANT, "assistant")
+
+    def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+        names = [tool.name for tool in tools]
+        writer.marker(SECTION)
+        for position, call in enumerate(calls):
+            call_id = _own_id(call.id, call.name, position)
+            if name_in(call_id, names) != call.name or _is_name(call_id) is None:
+                raise UnrepresentableError(f"An id cannot carry the name {call.name!r}")
+            writer.marker(CALL)
+            writer.text(call_id)
+            writer.marker(ARGUMENTS)
+            writer.text(write_arguments(call.arguments))
+            writer.marker(CALL_CLOSE)
+        writer.marker(SECTION_END)
+
+    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        for position, result in enumerate(results):
+            call_id = _own_id(result.call_id, result.name, position)
+            self._write_turn(writer, SYSTEM, result.name, f"## Return of {call_id}\n{result.text}")
+
+    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
+        writer.marker("<think>")
+        writer.text(text)
+        writer.marker("</think>")
+
+    def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
+        header = [(f"functions.{tool.name}:", JsonValue(tool.parameters)) for tool in tools]
+        call = choice(
+            *[
+                sequence(Literal(head), Regex("[0-9]{1,4}"), Marker(ARGUMENTS), arguments, Marker(CALL_CLOSE))
+                for head, arguments in header
+            ]
+        )
+        again = Repeat(sequence(Marker(CALL), call)) if parallel else sequence()
+        return sequence(Marker(CALL), call, again, Marker(SECTION_END))
+
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> KimiScanner:
+        return KimiScanner(tools, starts_in, control)
+
+    def _open_turn(self, writer: PromptWriter, token: str, name: str) -> None:
+        writer.marker(token)
+        writer.text(name)
+        writer.marker(MIDDLE)
+
+    def _write_turn(self, writer: PromptWriter, token: str, name: str, text: str) -> None:
+        self._open_turn(writer, token, name)
+        writer.text(text)
+        writer.marker(END)
+
+
+def _own_id(call_id: str, name: str, position: int) -> str:
+    """The id as it is if it is of the family's shape and names the tool, else one made for its place."""
+    regular = _REGULAR_ID(call_id)
+    named = regular is not None and call_id.startswith("functions.") and regular["name"] == name
+    return call_id if named else f"functions.{name}:{position}"

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from isogloss.chat_template import ChatTemplate
 from isogloss.chat_template._input import VARIANTS, TemplateInput, instantiated
 from isogloss.chat_template._rendering import Rendering
-from isogloss.errors import TemplateError, TokenizerError
+from isogloss.dialects import detect_dialect, dialect_names, get_dialect
+from isogloss.errors import TemplateError, TokenizerError, UnknownDialectError
 from isogloss.messages import (
     AssistantMessage,
     Conversation,
@@ -439,6 +440,44 @@ def test_from_the_demo_models_gguf(demo_model_path: Path) -> None:
     assert {"<|im_start|>", "<|im_end|>", "<|endoftext|>"} <= template.special_tokens
 
 
+# -- whose template it is
+
+
+@pytest.mark.parametrize(
+    ("tags", "name"),
+    [
+        ("<tool_call>", "hermes"),
+        ("<tool_call><think>", "qwen3"),
+        ("<think><tool_call>", "qwen3"),
+        ("<tool_call><function=f><parameter=p><think>", "qwen3_coder"),
+        ("<seed:tool_call><function=f><parameter=p>", "seed_oss"),
+        ("<tool_call>f<arg_key><think>", "glm"),
+        ("<function_calls><invoke name=", "anthropic"),
+        ("]<]minimax[>[<tool_call>", None),
+        ("<function=f>{}</function>", None),
+        ("<atem:function_calls><atem:invoke", None),
+    ],
+)
+def test_a_template_is_of_the_dialect_whose_tags_it_has(tags: str, name: str | None) -> None:
+    source = "{% for message in messages %}" + tags + "{% endfor %}"
+    if name is None:
+        with pytest.raises(UnknownDialectError):
+            detect_dialect(source)
+    else:
+        assert detect_dialect(source).name == name
+
+
+@pytest.mark.parametrize(
+    ("model_id", "name"),
+    [("Qwen/Qwen3-8B", "qwen3"), ("Qwen/Qwen3-Coder-30B", "qwen3_coder"), ("Qwen/Qwen3.5-4B", "qwen3_coder")],
+)
+def test_a_model_is_of_the_dialect_whose_name_it_has(model_id: str, name: str) -> None:
+    assert detect_dialect(model_id).name == name
+    assert "qwen3" not in [
+        name for name in dialect_names() if get_dialect(name).detects("DeepSeek-R1-Distill-Qwen-32B")
+    ]
+
+
 # -- against transformers, and what others rendered
 
 VECTORS = Path(__file__).parents[1].parent / "shared" / "vectors" / "template-renders.json"
@@ -467,6 +506,13 @@ def test_templates_render_as_transformers_renders_them(path: Path) -> None:
         except Exception:
             continue
         assert Rendering(source, re.compile("(?!)"), tokens)._plain(given, opens) == expected
+
+
+@NEEDS_TEMPLATES
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_template_is_of_two_dialects(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert len([name for name in dialect_names() if get_dialect(name).detects(source)]) <= 1
 
 
 NINE_CHARACTERS = re.compile(r"""(?<=[\]" ])[0-9a-z]{9}(?=[\["])""")

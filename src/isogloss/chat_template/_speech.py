@@ -55,7 +55,8 @@ class Turns:
                 first, last = _content_bounds(turn)
                 start, end = first, last
                 if owner not in mixed and all(piece.item >= 0 for piece in turn):
-                    start, end = self._opened(turn), max(last, _length_without_blanks(turn))
+                    start = self._opened(turn) if self._opening else first
+                    end = max(last, _length_without_blanks(turn))
             yield from _cut(turn, owner, start, end)
 
     def _owners(self, pieces: Sequence[Piece]) -> list[int]:

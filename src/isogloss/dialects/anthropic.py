@@ -27,7 +27,6 @@ from collections.abc import Sequence
 
 from isogloss.dialects._human_assistant import HUMAN, HumanAssistantDialect
 from isogloss.dialects._invoke_calls import (
-    NAMESPACE,
     InvokeCallScanner,
     InvokeTags,
     block_grammar,
@@ -75,7 +74,7 @@ class Anthropic(HumanAssistantDialect):
     title = "Claude's prompt-level format"
     markers = MARKERS
     model_ids = r"claude"
-    templates = rf"<{NAMESPACE}function_calls>"
+    templates = r"\A(?=[\s\S]*<(?:antml:)?function_calls>)(?=[\s\S]*<(?:antml:)?invoke)"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         write_block(writer, self, calls, tools)

@@ -60,7 +60,7 @@ class Hermes(ChatMLDialect):
     title = "Hermes 2 and 3, Qwen2.5, QwQ"
     markers = MARKERS
     model_ids = r"hermes|qwen-?2|qwq"
-    templates = r"<tool_call>(?![\s\S]*<function=)"
+    templates = r"\A(?=[\s\S]*<tool_call>)(?![\s\S]*(?:<think>|<function=|<arg_key>|\]minimax\[))"
     results_role: ClassVar[str] = "tool"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:

@@ -41,8 +41,8 @@ class Qwen3(Hermes):
     name = "qwen3"
     title = "Qwen3 (dense, MoE, VL)"
     markers = MARKERS
-    model_ids = r"qwen-?3(?!.*coder|\.\d)"
-    templates = r"<tool_call>(?=[\s\S]*<think>)(?![\s\S]*<function=)"
+    model_ids = r"qwen-?3(?!.*coder|\.?\d)"
+    templates = r"\A(?=[\s\S]*<tool_call>)(?=[\s\S]*<think>)(?![\s\S]*(?:<function=|<arg_key>|\]minimax\[))"
     results_role: ClassVar[str] = "user"
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> ToolCallTagScanner:

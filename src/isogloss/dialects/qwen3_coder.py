@@ -41,7 +41,7 @@ class Qwen3Coder(Qwen3):
     name = "qwen3_coder"
     title = "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5"
     model_ids = r"qwen-?3.*coder|qwen-?3\.\d|nemotron-?3|step-?3[.p]5|trinity|nanbeige"
-    templates = r"<function="
+    templates = r"\A(?=[\s\S]*<function=)(?=[\s\S]*<parameter=)(?![\s\S]*seed:tool_call)"
     results_role: ClassVar[str] = "user"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from llguidance import LLMatcher
 
 from isogloss.constraints import Constraint
-from isogloss.tokenizers import Tokenizer, o200k_harmony
+from isogloss.tokenizers import o200k_harmony
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "maskbench-300.tar.xz"
 OWN: list[dict[str, Any]] = [

@@ -42,7 +42,7 @@ def chat_completions(service: Service) -> APIRouter:
         if not asked.stream:
             return json_response(await while_connected(request, making.whole()))
         await while_connected(request, making.begin())
-        return sse.EventStream(making.events())
+        return sse.EventStream(making.events(), making.close)
 
     return router
 
@@ -130,7 +130,11 @@ class _Making:
             _log.exception("A stream failed")
             yield sse.event({"error": defect_body()})
         finally:
-            await self._updates.aclose()
+            await self.close()
+
+    async def close(self) -> None:
+        """Stop the generation if it is still running."""
+        await self._updates.aclose()
 
     async def _keep(self) -> None:
         whole = self._completion.whole(self._turns)

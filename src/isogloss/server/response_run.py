@@ -34,6 +34,7 @@ class ResponseRun:
         self._updates = updates_of(service, [self._turn])
         self._first: Update | None = None
         self._sequence_number = -1
+        self._is_kept = asked.background
         self._has_ended = False
 
     @property
@@ -66,8 +67,13 @@ class ResponseRun:
 
     async def begin(self) -> None:
         """Wait for the first sign of the model, so that what fails before it is an error of the request."""
-        _, self._first = await anext(self._updates)
-        await self.journal.begin(self.stored)
+        try:
+            _, self._first = await anext(self._updates)
+            self._is_kept = True
+            await self.journal.begin(self.stored)
+        except BaseException:
+            await self.close()
+            raise
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """The stream. What fails once it has begun is told in it, as its last event.
@@ -87,12 +93,16 @@ class ResponseRun:
             _log.exception("A stream failed")
             yield await self._fail(None)
         finally:
-            try:
-                await self._updates.aclose()
-            finally:
-                if not self._has_ended:
-                    await self._cancel()
-                self._service.state.responses.release(self.id)
+            await self.close()
+
+    async def close(self) -> None:
+        """Stop making the response. One that has not ended is cancelled."""
+        try:
+            await self._updates.aclose()
+        finally:
+            if self._is_kept and not self._has_ended:
+                await self._cancel()
+            self._service.state.responses.release(self.id)
 
     async def _made(self) -> AsyncGenerator[Event, None]:
         yield await self._told("response.created", self._whole())

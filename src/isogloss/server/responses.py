@@ -51,7 +51,7 @@ def responses(service: Service, background: Background) -> APIRouter:
         if not run.asked.stream:
             return json_response(await while_connected(request, run.whole()))
         await while_connected(request, run.begin())
-        return sse.EventStream(_encoded(run))
+        return sse.EventStream(_encoded(run), run.close)
 
     @router.post("/v1/responses/input_tokens")
     async def input_tokens(request: Request) -> Response:
@@ -116,12 +116,8 @@ def stored_responses(service: Service, background: Background) -> APIRouter:
 
 
 async def _encoded(run: ResponseRun) -> AsyncGenerator[bytes, None]:
-    events = run.events()
-    try:
-        async for event in events:
-            yield sse.named_event(event["type"], msgspec.json.encode(event))
-    finally:
-        await events.aclose()
+    async for event in run.events():
+        yield sse.named_event(event["type"], msgspec.json.encode(event))
 
 
 async def _named(events: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import msgspec
 from fastapi.responses import StreamingResponse
@@ -25,16 +24,21 @@ def named_event(name: str, data: bytes) -> bytes:
 
 
 class EventStream(StreamingResponse):
-    """Sends events as they are made, and closes their source when the client goes away."""
+    """Sends events as they are made. ``close`` is awaited in the end, though the client went away before the start."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, events: AsyncGenerator[bytes, None], close: Callable[[], Awaitable[None]] | None = None) -> None:
         super().__init__(events, headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
-        self._events: AsyncGenerator[bytes, Any] = events
+        self._events = events
+        self._close = close
 
     async def stream_response(self, send: Send) -> None:
         try:
             await super().stream_response(send)
         finally:
-            await self._events.aclose()
+            try:
+                await self._events.aclose()
+            finally:
+                if self._close is not None:
+                    await self._close()

@@ -129,12 +129,11 @@ class _Connection:
                 self._known.popitem(last=False)
 
     async def _send_events(self, lane: str | None, run: ResponseRun) -> None:
-        events = run.events()
         try:
-            async for event in events:
+            async for event in run.events():
                 await self._send(event, lane)
         finally:
-            await events.aclose()
+            await run.close()
 
     async def _send_prepared(self, lane: str | None, run: ResponseRun) -> None:
         """A response without output, as it can be continued."""

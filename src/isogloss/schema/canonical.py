@@ -207,6 +207,15 @@ class Canonical:
             result.append(only)
         return result, exact
 
+    def finite_strings(self, node: CanonicalSchema) -> list[str] | None:
+        """The strings that a node admits where they are listed, else None."""
+        view = self.resolve(node)[0].view()
+        if isinstance(view, forms.ConstView):
+            return [view.value] if isinstance(view.value, str) else []
+        if isinstance(view, forms.EnumView):
+            return [value for value in view.values if isinstance(value, str)]
+        return [] if isinstance(view, forms.FalseView) else None
+
     def validator(self, node: CanonicalSchema) -> jsonschema_rs.Validator:
         """A validator of the values that the node admits; of the document itself for its root."""
         schema: Any = self.document if node == self.root else node.to_json_schema()

@@ -20,8 +20,9 @@ INTEGER = f"/-?{_ANY_INTEGER}/"
 NUMBER = (
     rf"/-?{_ANY_INTEGER}(?:{_FRACTION})?(?:[eE](?:-0*[0-9]{{1,3}}|\+?0?(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9])))?/"
 )
-PLAIN_NUMBER = rf"/-?{_ANY_INTEGER}(?:{_FRACTION})?/"
-NOT_INTEGER = rf"/-?{_ANY_INTEGER}\.[0-9]{{0,{MAXIMUM_DIGITS}}}[1-9]0{{0,{MAXIMUM_DIGITS}}}/"
+FEW_DIGITS = rf"(/-?{_ANY_INTEGER}(?:{_FRACTION})?/ & /-?[0-9.]{{1,16}}/)"
+"""Numbers without an exponent, of so few digits that a double holds them all."""
+NOT_INTEGER = rf"(/-?{_ANY_INTEGER}\.[0-9]*[1-9]0*/ & {FEW_DIGITS})"
 
 
 class Range(msgspec.Struct, frozen=True):

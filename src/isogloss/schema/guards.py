@@ -80,14 +80,23 @@ class Guard:
 
 
 class GuardPlan:
-    """The guards of one schema. ``inexact`` says which nodes the grammar admits too much for, and in what way."""
+    """The guards of one schema.
 
-    def __init__(self, canonical: Canonical, inexact: Mapping[CanonicalSchema, AbstractSet[str]]) -> None:
+    ``inexact`` says which nodes the grammar admits too much for, and in what way; ``derived`` which nodes it made on
+    the way, for which others: where one of those is inexact, these are checked as a whole.
+    """
+
+    def __init__(
+        self,
+        canonical: Canonical,
+        inexact: Mapping[CanonicalSchema, AbstractSet[str]],
+        derived: Mapping[CanonicalSchema, AbstractSet[CanonicalSchema]] | None = None,
+    ) -> None:
         self.canonical = canonical
         self._inexact = {node: set(kinds) for node, kinds in inexact.items()}
         if not canonical.exact:
             self._inexact.setdefault(canonical.root, set()).add("value")
-        self.leading = self._leading() if self._inexact else set()
+        self.leading = self._leading(derived or {}) if self._inexact else set()
         """Nodes at or below which something is guarded."""
         self._guards: dict[tuple[CanonicalSchema, ValueType], Guard | None] = {}
         self._patterns: dict[str, jsonschema_rs.Validator] = {}
@@ -131,13 +140,16 @@ class GuardPlan:
     def _shapes(
         self, node: CanonicalSchema, value_type: ValueType
     ) -> tuple[list[CanonicalSchema], list[CanonicalSchema]]:
-        """The shapes of a type that a value at a node may have, and the unions on the way to them."""
+        """The shapes of a type that a value at a node may have, and what leads to them: unions and references."""
         shapes = []
         unions = []
         seen = set()
         pending = [node]
         while pending:
-            resolved = self.canonical.resolve(pending.pop())[0]
+            part = pending.pop()
+            resolved = self.canonical.resolve(part)[0]
+            if resolved != part:
+                unions.append(part)
             if resolved in seen:
                 continue
             seen.add(resolved)
@@ -151,10 +163,10 @@ class GuardPlan:
                 shapes.append(resolved)
         return shapes, unions
 
-    def _leading(self) -> set[CanonicalSchema]:
+    def _leading(self, derived: Mapping[CanonicalSchema, AbstractSet[CanonicalSchema]]) -> set[CanonicalSchema]:
         parents: dict[CanonicalSchema, list[CanonicalSchema]] = {}
-        seen = {self.canonical.root}
-        pending = [self.canonical.root]
+        seen = {self.canonical.root, *derived}
+        pending = list(seen)
         while pending:
             node = pending.pop()
             for child in self._parts(node):
@@ -163,13 +175,21 @@ class GuardPlan:
                     seen.add(child)
                     pending.append(child)
         leading = set()
-        rising = [node for node in self._inexact if node in seen]
+        rising = list(self._inexact)
         while rising:
             node = rising.pop()
-            if node not in leading:
-                leading.add(node)
-                rising.extend(parents.get(node, ()))
+            if node in leading:
+                continue
+            leading.add(node)
+            rising.extend(parents.get(node, ()))
+            for owner in derived.get(node, ()):
+                if node not in self._direct_parts(owner):
+                    self._inexact.setdefault(owner, set()).add("value")
+                    rising.append(owner)
         return leading
+
+    def _direct_parts(self, node: CanonicalSchema) -> set[CanonicalSchema]:
+        return set(self._parts(node))
 
     def _parts(self, node: CanonicalSchema) -> list[CanonicalSchema]:
         """The nodes that a node is made of, one step down."""

@@ -93,6 +93,8 @@ class GrammarWriter:
         self.order = order
         self.inexact: dict[CanonicalSchema, set[Inexactness]] = {}
         """Nodes (resolved) of which the rules admit more than the values, and what would tell."""
+        self.derived: dict[CanonicalSchema, set[CanonicalSchema]] = {}
+        """Nodes made on the way, and the objects and arrays that they were made for."""
         self.open_keys = False
         """Whether some object takes keys that are not listed, which may then come twice."""
         self.open_numbers = False
@@ -137,9 +139,10 @@ class GrammarWriter:
         self._lines.append(line)
 
     def define_parametric(self, name: str, options: list[str]) -> None:
-        """A rule over a parameter. One with a single alternative would be inlined by the engine, which loses count."""
-        if len(options) < 2:
-            options = [*options, scalar_terminals.NOTHING]
+        """A rule over a parameter. One with a single alternative would be inlined by the engine, which loses count, and
+        one that has no use for the parameter would be refused."""
+        if len(options) < 2 or not any("::" in option or "%if" in option for option in options):
+            options = [*options, f"{scalar_terminals.NOTHING} %if bit_set(63)"]
         self.define(f"{name}::_", " | ".join(options))
 
     def rule(self, body: str) -> str:
@@ -160,18 +163,22 @@ class GrammarWriter:
         self.inexact.setdefault(node, set()).add(kind)
 
     def conjunction(self, nodes: list[CanonicalSchema], owner: CanonicalSchema) -> CanonicalSchema | None:
-        """The values that all nodes admit; None for all values. ``owner`` is marked when it is not exact."""
+        """The values that all nodes admit; None for all values.
+
+        What comes out is no part of the canonical form by itself, so ``owner`` is noted as where it comes from, and is
+        marked when it is not exact.
+        """
         merged: CanonicalSchema | None = None
         for node in nodes:
             if merged is None:
                 merged = node
-                continue
-            if node == merged:
-                continue
-            try:
-                merged = merged.intersect(node)
-            except forms.CanonicalizationError:
-                self.mark(owner, "value")
+            elif node != merged:
+                try:
+                    merged = merged.intersect(node)
+                except forms.CanonicalizationError:
+                    self.mark(owner, "value")
+        if merged is not None:
+            self.derived.setdefault(merged, set()).add(owner)
         return merged
 
     # Values ------------------------------------------------------------------------------------------------------
@@ -184,7 +191,7 @@ class GrammarWriter:
             return self._values[node]
         resolved, exact = self.canonical.resolve(node)
         if not exact:
-            self.mark(resolved, "value")
+            self.mark(node, "value")
         if resolved is not node and resolved in self._values:
             found = self._values[resolved]
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -21,10 +21,12 @@ _CHOOSING = frozenset({"anyOf", "oneOf", "if", "then", "else", "not"}) | _IN_PLA
 
 class _Place(msgspec.Struct):
     """What a schema and the schemas applied in its place say of one object: all keys, in order; those it always
-    declares; and the lists they come in."""
+    declares, and always with a constraint; those it always requires; and the lists they come in."""
 
     names: dict[str, None]
     always: set[str]
+    constrained: set[str]
+    required: set[str]
     lists: list[list[str]]
 
 
@@ -41,8 +43,11 @@ class KeyOrder:
         self._literals: dict[str, list[str]] = {}
         self._mentions: dict[str, list[int]] = {}
 
-    def of_object(self, names: Iterable[str], *, additions: bool = False) -> list[str]:
-        """The names as the schema lists them; with ``additions``, also what it declares beside them."""
+    def of_object(self, names: Iterable[str], required: Collection[str] = (), *, additions: bool = False) -> list[str]:
+        """The names as the schema lists them; with ``additions``, also what it declares beside them.
+
+        The place that an object has in the documents is told by its names and by those that it requires.
+        """
         wanted = dict.fromkeys(names)
         if not wanted or (len(wanted) == 1 and not additions):
             return list(wanted)
@@ -56,7 +61,7 @@ class KeyOrder:
                     counts[index] = counts.get(index, 0) + 1
             if not counts:
                 break
-            place = places[min(counts, key=lambda index: (-counts[index], len(places[index].names), index))]
+            place = places[min(counts, key=lambda index: self._distance(index, counts[index], wanted, required))]
             added: set[str] = set()
             if additions and not ordered:
                 added = place.always.union(*(part for part in place.lists if not wanted.keys().isdisjoint(part)))
@@ -64,6 +69,15 @@ class KeyOrder:
             for name in place.names:
                 missing.pop(name, None)
         return [*ordered, *missing]
+
+    def _distance(
+        self, index: int, count: int, names: Collection[str], required: Collection[str]
+    ) -> tuple[int, int, int, int]:
+        """How unlike a place is to an object: the less, the more of its names it has, and the fewer of its own keys
+        are missing from the object."""
+        place = (self._places or [])[index]
+        missing = len(place.required.difference(required)) + len(place.constrained.difference(names))
+        return -count, missing, len(place.names), index
 
     def of_literal(self, members: Mapping[str, Any]) -> list[str]:
         """The keys of an object in an ``enum`` or ``const``, as written there."""
@@ -82,7 +96,7 @@ class KeyOrder:
             schema, root = pending.pop()
             if not isinstance(schema, Mapping):
                 continue
-            place = _Place({}, set(), [])
+            place = _Place({}, set(), set(), set(), [])
             required: dict[str, None] = {}
             self._collect(schema, root, place, required, set(), always=True)
             place.names.update(required)
@@ -105,16 +119,19 @@ class KeyOrder:
                 place.lists.append(list(value))
                 if always:
                     place.always.update(value)
+                    place.constrained.update(name for name, part in value.items() if part is not True and part != {})
             elif keyword == "required" and isinstance(value, list):
-                required.update(dict.fromkeys(name for name in value if isinstance(name, str)))
+                named = [name for name in value if isinstance(name, str)]
+                required.update(dict.fromkeys(named))
+                if always:
+                    place.required.update(named)
             elif keyword == "dependentRequired" and isinstance(value, Mapping):
-                named = dict.fromkeys(value)
-                named.update(dict.fromkeys(n for part in value.values() if isinstance(part, list) for n in part))
-                required.update(named)
+                named = [*value, *(name for part in value.values() if isinstance(part, list) for name in part)]
+                required.update(dict.fromkeys(named))
                 if always:
                     place.always.update(named)
             elif keyword == "$ref" and isinstance(value, str):
-                self._collect(_local(root, value), root, place, required, seen, always=always)
+                self._collect(local(root, value), root, place, required, seen, always=always)
             elif keyword in ("enum", "const"):
                 self._note_literals(list(value) if keyword == "enum" and isinstance(value, list) else [value])
             else:
@@ -156,7 +173,7 @@ def _children(schema: Mapping[str, Any]) -> Iterator[Any]:
                 yield from value if isinstance(value, list) else (value,)
 
 
-def _local(root: Any, reference: str) -> Any:
+def local(root: Any, reference: str) -> Any:
     """What a reference within the document points at, None for any other."""
     if not reference.startswith("#"):
         return None

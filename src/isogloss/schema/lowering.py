@@ -14,7 +14,7 @@ from typing import Any
 from isogloss.errors import UnsatisfiableSchemaError
 from isogloss.schema.canonical import Canonical, Schema
 from isogloss.schema.guards import GuardPlan, Guards
-from isogloss.schema.instance_order import ordered
+from isogloss.schema.instance_order import ordered, ordered_plainly
 from isogloss.schema.json_grammar import RULE_PREFIX, TERMINAL_PREFIX, GrammarWriter, JsonGrammar
 from isogloss.schema.key_order import KeyOrder
 from isogloss.schema.plain import ENGINE_OPTIONS, plain_guards
@@ -62,6 +62,8 @@ class Lowered:
 
     def in_schema_order(self, instance: Any) -> Any:
         """The instance with its keys in the order of the grammar."""
+        if self.schema_guards is not None and not isinstance(self._document, bool):
+            return ordered_plainly(self._document, self._document, instance)
         return ordered(self._canonical, self._order, instance)
 
     @functools.cached_property
@@ -78,7 +80,7 @@ class Lowered:
         grammar = writer.write()
         if grammar is None:
             raise UnsatisfiableSchemaError("No value satisfies the schema", pointer="")
-        plan = GuardPlan(self._canonical, writer.inexact)
+        plan = GuardPlan(self._canonical, writer.inexact, writer.derived)
         guards = Guards(plan if plan else None, open_keys=writer.open_keys, open_numbers=writer.open_numbers)
         return grammar, guards
 

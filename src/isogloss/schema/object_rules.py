@@ -58,7 +58,7 @@ class _Names:
         """The language of keys; None for all."""
         self.validator = None
         if view.property_names is not None:
-            self.finite = _finite_names(writer, view.property_names)
+            self.finite = writer.canonical.finite_strings(view.property_names)
             if self.finite is None:
                 self.expression = scalar_terminals.key_expression(writer, view.property_names, node)
                 self.validator = writer.canonical.validator(view.property_names)
@@ -67,17 +67,6 @@ class _Names:
         if self.finite is not None:
             return name in self.finite
         return self.validator is None or self.validator.is_valid(name)
-
-
-def _finite_names(writer: GrammarWriter, node: CanonicalSchema) -> list[str] | None:
-    view = writer.canonical.resolve(node)[0].view()
-    if isinstance(view, forms.ConstView):
-        return [view.value] if isinstance(view.value, str) else []
-    if isinstance(view, forms.EnumView):
-        return [value for value in view.values if isinstance(value, str)]
-    if isinstance(view, forms.FalseView):
-        return []
-    return None
 
 
 def write(writer: GrammarWriter, name: str, node: CanonicalSchema, view: forms.ObjectView) -> None:
@@ -92,7 +81,7 @@ def write(writer: GrammarWriter, name: str, node: CanonicalSchema, view: forms.O
     slots = []
     taken = []
     kinds = _witness_kinds(writer, node, view)
-    ordered = writer.order.of_object(listed, additions=names.finite is None)
+    ordered = writer.order.of_object(listed, required, additions=names.finite is None)
     for key in ordered:
         taken.append(key)
         if not names.admits(key):

@@ -227,7 +227,7 @@ def number(writer: GrammarWriter, node: CanonicalSchema, view: forms.IntegerView
         if exponent is None:
             writer.mark(node, "value")
         else:
-            parts += [decimals.PLAIN_NUMBER, f"~({decimals.multiple_terminal(exponent)})"]
+            parts += [decimals.FEW_DIGITS, f"~({decimals.multiple_terminal(exponent)})"]
     if len(parts) == 1 and interval == decimals.Range():
         return writer.shared("JSON_INTEGER" if integers else "JSON_NUMBER")
     return writer.terminal(" & ".join(parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from isogloss.schema.patterns import strict_spelling
@@ -12,6 +12,10 @@ _LISTED = frozenset({"allOf", "anyOf", "prefixItems"})
 _SINGLE = frozenset({"items", "additionalProperties", "additionalItems"})
 
 _NARROWING = frozenset({"not", "oneOf", "if", "contains", "propertyNames", "dependentSchemas", "dependencies"})
+_EXCLUDING = frozenset(
+    {"not", "if", "then", "else", "contains", "minContains", "maxContains", "dependentSchemas", "dependencies"}
+    | {"uniqueItems"}
+)
 _UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 
 
@@ -46,15 +50,12 @@ def with_strict_patterns(schema: Any) -> Any:
 
 
 def weaker(schema: Any, pointer: str) -> Any:
-    """The schema with what stands at the pointer (or around it) replaced by ``true``.
+    """The schema with what stands at the pointer (or around it) simplified, or replaced by ``true``.
 
-    Only places where more values inside mean more values outside are replaced, so the result admits all that the
-    schema does. Without a pointer the ``unevaluated`` keywords go, and if there are none everything.
+    Only places where more values inside mean more values outside are touched, so the result admits all that the
+    schema does.
     """
-    place = list(_widening_prefix(pointer))
-    if not place:
-        return _without_unevaluated(schema)
-    return _with_true(schema, place)
+    return _replaced(schema, list(_widening_prefix(pointer)))
 
 
 def _widening_prefix(pointer: str) -> Iterator[str]:
@@ -70,37 +71,60 @@ def _widening_prefix(pointer: str) -> Iterator[str]:
             return
 
 
-def _with_true(value: Any, place: list[str]) -> Any:
+def _replaced(value: Any, place: list[str]) -> Any:
     if not place:
+        for simplify in (_without_unevaluated, _simplified):
+            simpler = simplify(value)
+            if simpler != value:
+                return simpler
         return True
     head, rest = place[0], place[1:]
     if isinstance(value, list) and head.isdecimal() and int(head) < len(value):
         copy = list(value)
-        copy[int(head)] = _with_true(value[int(head)], rest)
+        copy[int(head)] = _replaced(value[int(head)], rest)
         return copy
     if isinstance(value, dict) and head in value:
-        return {**value, head: _with_true(value[head], rest)}
+        return {**value, head: _replaced(value[head], rest)}
     return True
 
 
 def _without_unevaluated(schema: Any) -> Any:
-    if not isinstance(schema, dict) or not _standard(schema.get("$schema")):
+    """The schema without the keywords that depend on what others evaluate."""
+    return _widened(schema, lambda members: {k: v for k, v in members.items() if k not in _UNEVALUATED})
+
+
+def _simplified(schema: Any) -> Any:
+    """The schema without conditions and exclusions, where one branch of a choice is as good as several."""
+    return _widened(schema, _simplified_members)
+
+
+def _simplified_members(members: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in members.items() if key not in _EXCLUDING}
+    if "oneOf" in kept:
+        kept["allOf"] = [*kept.get("allOf", ()), {"anyOf": kept.pop("oneOf")}]
+    return kept
+
+
+def _widened(schema: Any, widen: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """Every schema that a schema is made of, widened; those inside what narrows by them are left alone."""
+    if isinstance(schema, list):
+        return [_widened(item, widen) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if not _standard(schema.get("$schema")):
         return True
-    found = False
+    return {
+        key: value if key in _NARROWING else _widened_by_keyword(key, value, widen)
+        for key, value in widen(schema).items()
+    }
 
-    def rebuilt(value: Any) -> Any:
-        nonlocal found
-        if isinstance(value, list):
-            return [rebuilt(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        found = found or any(key in value for key in _UNEVALUATED)
-        return {
-            key: item if key in _NARROWING else rebuilt(item) for key, item in value.items() if key not in _UNEVALUATED
-        }
 
-    weakened = rebuilt(schema)
-    return weakened if found else True
+def _widened_by_keyword(key: str, value: Any, widen: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    if key in _NAMED and isinstance(value, dict):
+        return {name: _widened(item, widen) for name, item in value.items()}
+    if key in _LISTED or key in _SINGLE:
+        return _widened(value, widen)
+    return value
 
 
 def _standard(dialect: Any) -> bool:

@@ -9,9 +9,9 @@ quotes or none. The entities of XML are decoded in attributes and, but for famil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import regex
 
@@ -43,7 +43,7 @@ class InvokeTags(NamedTuple):
     ``blocks`` the names of the tags around calls, ``space`` a character of white space, ``gap`` what parts a tag's name
     from its first attribute, ``end`` the end of a block's opening tag. ``mark`` is a character that ``lead`` begins
     with, where that tells a tag from text, and ``section`` what begins a section in a value that is read by its own
-    rules."""
+    rules; ``closes`` is what closing tags begin with, ``whole`` a tag behind which all arguments stand at once."""
 
     lead: str = NAMESPACE
     invoke: str = "invoke"
@@ -54,6 +54,8 @@ class InvokeTags(NamedTuple):
     end: str = ">"
     mark: str = ""
     section: str = ""
+    closes: str = "</"
+    whole: str = ""
 
     def beginning(self, *others: str) -> str:
         """Where one of the tags may begin, or a tag with one of the ``others`` as its name: a quick first look."""
@@ -68,6 +70,10 @@ class InvokeTags(NamedTuple):
         """A closing tag."""
         space = f"{self.space}{{0,8}}+"
         return rf"(?i:<{space}/{space}{self.lead}(?:{name}){space}>)"
+
+    def any_closing(self) -> str:
+        """A closing tag of any name, perhaps without its end."""
+        return r"</[^<>\s]{1,64}+>?"
 
     def block(self) -> str:
         """The opening tag of a block."""
@@ -91,7 +97,33 @@ class InvokeTags(NamedTuple):
         return rf"(?i:{head}(?:{other}){{0,2}}{space}/?>)"
 
 
-def patterns(tags: InvokeTags) -> dict[str, str]:
+class Tags(Hashable, Protocol):
+    """What the scanner has to know of a family's tags; `InvokeTags` says what each is."""
+
+    @property
+    def invoke(self) -> str: ...
+    @property
+    def parameter(self) -> str: ...
+    @property
+    def blocks(self) -> str: ...
+    @property
+    def space(self) -> str: ...
+    @property
+    def section(self) -> str: ...
+    @property
+    def closes(self) -> str: ...
+    @property
+    def whole(self) -> str: ...
+
+    def beginning(self, *others: str) -> str: ...
+    def closing(self, name: str) -> str: ...
+    def block(self) -> str: ...
+    def begun(self, name: str) -> str: ...
+    def opening(self, name: str, group: str) -> str: ...
+    def any_closing(self) -> str: ...
+
+
+def patterns(tags: Tags) -> dict[str, str]:
     """Patterns for a family's `Markers`: of a block, and of calls without one."""
     return {
         "call": tags.block(),
@@ -101,6 +133,9 @@ def patterns(tags: InvokeTags) -> dict[str, str]:
     }
 
 
+KINDS = ("invoke", "invoke_close", "parameter_close")
+"""Kinds that interrupt text besides those that all dialects have."""
+
 TRIMS = ("call", "think", "result", "refusal", "invoke")
 """Kinds that own the white space in front of them."""
 
@@ -108,32 +143,26 @@ TRIMS = ("call", "think", "result", "refusal", "invoke")
 class InvokeSyntax:
     """The lexicons of a call. ``control`` are the markers that arrive as control tokens."""
 
-    def __init__(self, tags: InvokeTags, markers: Markers, control: frozenset[str]) -> None:
+    def __init__(self, tags: Tags, markers: Markers, control: frozenset[str]) -> None:
         block, block_close = (self._block_tags(kind, markers, control) for kind in ("call", "call_close"))
         parameter, parameter_close = tags.opening(tags.parameter, "key"), tags.closing(tags.parameter)
         invoke, invoke_close = tags.opening(tags.invoke, "name"), tags.closing(tags.invoke)
         self.block = Lexicon({}, patterns={"invoke": invoke, "call_close": block_close, "call": block})
-        self.between = Lexicon(
-            {},
-            patterns={
-                "parameter": parameter,
-                "invoke_close": invoke_close,
-                "call_close": block_close,
-                "invoke": invoke,
-                "call": block,
-                "parameter_close": parameter_close,
-            },
-        )
+        patterns = {"parameter": parameter, "invoke_close": invoke_close, "call_close": block_close}
+        patterns |= {"invoke": invoke, "call": block, "parameter_close": parameter_close}
+        if tags.whole:
+            patterns["whole"] = tags.whole
+        self.between = Lexicon({}, patterns=patterns)
         space = rf"{tags.space}{{0,64}}+"
         goes_on = rf"{tags.begun(tags.parameter)}|{tags.begun(tags.invoke)}|{invoke_close}|{block_close}|{block}"
         ends = rf"{invoke_close}{space}(?:{block_close}|{tags.begun(tags.invoke)}"
         closers = {
             "parameter_close": rf"{parameter_close}(?={space}(?:{goes_on}))",
-            "other_close": rf"</[^<>\s]{{1,64}}+>?(?={space}(?:{tags.opening(tags.parameter, 'next')}|{ends})))",
+            "other_close": rf"{tags.any_closing()}(?={space}(?:{tags.opening(tags.parameter, 'next')}|{ends})))",
             "next_parameter": rf"(?={parameter})",
             "next_call": rf"(?={invoke}{space}(?:{tags.begun(tags.parameter)}|{invoke_close}))",
         }
-        beginning = f"</|{tags.beginning()}"
+        beginning = f"{tags.closes}|{tags.beginning()}"
         if tags.section:
             closers["section"] = tags.section
             beginning = f"{tags.section[:2]}|{beginning}"
@@ -154,12 +183,15 @@ syntax = lru_cache(maxsize=64)(InvokeSyntax)
 
 
 class InvokeCallScanner(TagCallScanner):
-    """Scans one turn with calls of this form."""
+    """Scans one turn with calls of this form. ``also_in_text`` are further kinds that interrupt text."""
+
+    also_in_text: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
-        self, tags: InvokeTags, markers: Markers, tools: Iterable[Tool], starts_in: str, control: frozenset[str]
+        self, tags: Tags, markers: Markers, tools: Iterable[Tool], starts_in: str, control: frozenset[str]
     ) -> None:
-        prose = markers.prose(control, extra=("invoke", "invoke_close", "parameter_close"), trims=TRIMS)
+        trims = () if self.framed_by_tokens else TRIMS
+        prose = markers.prose(control, extra=(*KINDS, *self.also_in_text), trims=trims)
         self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
         self.faults = markers.lexicon(("call_close", "invoke_close", "call", "invoke", "turn_end"), control)
         lexicons = syntax(tags, markers, control)
@@ -213,7 +245,7 @@ class InvokeCallScanner(TagCallScanner):
     # -- in a call, between two parameters
 
     def _in_call_parameter(self, found: Found) -> None:
-        self._parameter(self.key_of(found), found.end, is_string=_is_string(found))
+        self._parameter(self.key_of(found), found.end, is_string=self.says_string(found))
         if _is_self_closing(found):
             self._delta(self._value.end(), found.end)
             self._state = self._between_parameters
@@ -233,6 +265,11 @@ class InvokeCallScanner(TagCallScanner):
 
     def _in_call_parameter_close(self, found: Found) -> None:
         """A closing tag too many."""
+
+    def says_string(self, found: Found) -> bool | None:
+        """Whether the tag of a parameter says that its value is a string, if it says anything."""
+        said = _IS_STRING(found.match[0])
+        return None if said is None else said[1].lower() not in ("false", "0", "no")
 
     def key_of(self, found: Found, group: str = "key") -> str:
         return unescape_attribute(found.match[group])
@@ -268,11 +305,6 @@ def escape_attribute(text: str) -> str:
 
 def _is_self_closing(found: Found) -> bool:
     return str(found.match[0]).endswith("/>")
-
-
-def _is_string(found: Found) -> bool | None:
-    said = _IS_STRING(found.match[0])
-    return None if said is None else said[1].lower() not in ("false", "0", "no")
 
 
 # -- writing

@@ -176,7 +176,8 @@ class TagCallScanner(StreamScanner):
 
     def _call_closed(self, end: int) -> None:
         """The closing tag of the call."""
-        self._delta("{}" if self._separator == "{" else "}", end)
+        if self._separator:
+            self._delta("{}" if self._separator == "{" else "}", end)
         if self._end(end):
             self._enter(self.text_prose)
         else:

@@ -35,6 +35,7 @@ from isogloss.prompt import Prompt, PromptWriter
 if TYPE_CHECKING:
     from isogloss.constraints import Constraint, Term
     from isogloss.dialects._scanner import StreamScanner
+    from isogloss.tokenizers import Tokenizer
 
 
 class Dialect(ABC):
@@ -159,6 +160,34 @@ class Dialect(ABC):
         tail = prompt.rstrip()
         opened = any(tail.endswith(marker) for marker in opener)
         return "reasoning" if opened and not any(tail.endswith(marker) for marker in closer) else "text"
+
+    def extend(
+        self,
+        prompt_ids: Sequence[int],
+        completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tokenizer: Tokenizer,
+        tools: Iterable[Tool] = (),
+    ) -> list[int]:
+        """The ids of the next prompt: ``prompt_ids`` and ``completion_ids`` as they are, then what follows when the
+        completion is a whole turn and ``new_messages`` come after it. ``tools`` are those of the conversation.
+
+        Raises `UnrepresentableError`, which says why no prompt of the family begins with these ids: the completion did
+        not end its turn, or is written otherwise than its history would be; the family leaves out reasoning that is in
+        them, or tells new instructions in front of them.
+        """
+        from isogloss.dialects._continuation import extend
+
+        return extend(
+            self,
+            lambda conversation, opens: self.render(conversation, generation_prompt=opens),
+            prompt_ids,
+            completion_ids,
+            new_messages,
+            tokenizer=tokenizer,
+            tools=tuple(tools),
+        )
 
     def tool_prompt(self, tools: Sequence[Tool], response_format: ResponseFormat | None = None) -> str:
         """What a model that was not trained on the dialect is told: the catalogue, the guide, the answer's format."""

@@ -24,12 +24,17 @@ from .postgres import postgres
 class Served:
     """A running server: its address, its engine, and official clients for it."""
 
-    def __init__(self, url: str, chat: Chat) -> None:
+    def __init__(self, url: str, chat: Chat, server: uvicorn.Server) -> None:
         assert isinstance(chat.engine, ScriptedEngine)
         self.url = url
         self.chat = chat
         self.engine = chat.engine
+        self.server = server
         self.clients = ExitStack()
+
+    def stop(self) -> None:
+        """Tell the server to stop; it still ends what it has begun."""
+        self.server.should_exit = True
 
     def client(self, **options: Any) -> openai.OpenAI:
         """An official client, closed with the test."""
@@ -62,12 +67,12 @@ def serving(chat: Chat, **options: Any) -> Iterator[Served]:
     thread.start()
     assert server.listening.wait(30)
     port = server.servers[0].sockets[0].getsockname()[1]
-    served = Served(f"http://127.0.0.1:{port}", chat)
+    served = Served(f"http://127.0.0.1:{port}", chat, server)
     try:
         with served.clients:
             yield served
     finally:
-        server.should_exit = True
+        served.stop()
         thread.join(30)
 
 
@@ -121,7 +126,7 @@ def serve(shared_server: Served) -> Iterator[Serve]:
             chat = shared_server.chat
             chat.engine, chat.dialect = scripted, get_dialect(dialect)
             chat.forget_model()
-            served = Served(shared_server.url, chat)
+            served = Served(shared_server.url, chat, shared_server.server)
             stack.enter_context(served.clients)
             return served
 

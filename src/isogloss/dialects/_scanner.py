@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from isogloss.dialects._code_marks import CodeMarks
+from isogloss.dialects._code_marks import LONGEST_INDENT, CodeMarks
 from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_stand_ins
 from isogloss.events import (
     Event,
@@ -95,6 +95,8 @@ class StreamScanner:
         self._raw: list[str] | None = None
         self._raw_start = 0
         self._reason = ""
+        self.makes_up_results = False
+        """Whether the model wrote, or is writing, a result of a tool itself: what follows rests on nothing."""
         self._resync: Lexicon
         self._index = 0
         self._has_calls = False
@@ -167,10 +169,10 @@ class StreamScanner:
                 self._out.append(mode.event(text[pos:] if pos else text, self._mark, end))
                 self._mark = end
                 self._pos = len(text)
-                self._previous = text[-1]
                 self._kept_space = False
                 if "`" in text or self._code.pending:
-                    self._code.read(text[pos:])
+                    self._code.read(text[pos:], self._previous)
+                self._previous = text[-1]
             return False
         at = pos
         while True:
@@ -195,10 +197,10 @@ class StreamScanner:
         start = found.start
         if not self._text[start].isascii():
             return False  # a control token is never a mention
-        previous = self._text[start - 1] if start > self._pos else self._previous
+        previous = self._text[start - 1] if start > self._pos else self._previous[-1:]
         if previous != "`" and (found.kind not in ("think", "think_close") or self._mode is not self.text_prose):
             return False
-        code = self._code.after(self._text[self._pos : start])
+        code = self._code.after(self._text[self._pos : start], self._previous)
         return code.in_span if previous == "`" else code.in_fence
 
     def _begins_line(self, start: int) -> bool:
@@ -207,7 +209,7 @@ class StreamScanner:
         solid = before.rstrip()
         if len(before) - len(solid) > LONGEST_SPACE:
             return False
-        return "\n" in before[len(solid) :] or (solid == "" and self._previous in ("", "\n"))
+        return "\n" in before[len(solid) :] or (solid == "" and self._previous[-1:] in ("", "\n"))
 
     def _flow(self, end: int) -> None:
         """Say the text up to ``end``, but hold back white space that a marker may yet claim."""
@@ -246,9 +248,9 @@ class StreamScanner:
 
     def _emit_prose(self, said: str, end: int) -> None:
         end += self._base
-        self._previous = said[-1]
         if "`" in said or self._code.pending:
-            self._code.read(said)
+            self._code.read(said, self._previous)
+        self._previous = (self._previous + said[-LONGEST_INDENT - 1 :])[-LONGEST_INDENT - 1 :]
         if self._has_controls:
             said = without_stand_ins(said)
         self._out.append(self._mode.event(said, self._mark, end))
@@ -357,6 +359,7 @@ class StreamScanner:
         A kind whose name ends in ``close`` is part of what is discarded, any other is only where it stops.
         """
         self._reason = reason
+        self.makes_up_results = self.makes_up_results or reason == MADE_UP_RESULT
         if until is None:
             self._state = self._discarding_all
         else:

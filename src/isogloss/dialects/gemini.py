@@ -115,7 +115,7 @@ class GeminiScanner(PythonCallScanner):
     def _is_mention(self, found: Found) -> bool:
         if self._mode not in (self.reasoning_prose, self.nested_prose, self._last_reasoning):
             return super()._is_mention(found)
-        before = self._text[found.start - 1] if found.start > self._pos else self._previous
+        before = self._text[found.start - 1] if found.start > self._pos else self._previous[-1:]
         return found.kind != "turn_end" and before not in ("", "\n")
 
     def _on_nested(self, found: Found) -> None:

@@ -96,7 +96,7 @@ def _body(
         return choice_of(*ways)
     inside = _foreign(markers, "turn_end", "result", "result_close", "call_close", "bare_call")
     if len(bare) == 1:
-        return _bare_body(bare, calls(tools, parallel) if tools else None, inside, parallel)
+        return _bare_body(bare, calls(tools, parallel) if tools else None, inside)
     silent = FreeText(excluding=(*inside, call, *_foreign(markers, "call")))
     if blocks is None:
         return silent
@@ -104,8 +104,9 @@ def _body(
     return sequence(Repeat(spoken), silent) if parallel else sequence(optional(spoken), silent)
 
 
-def _bare_body(bare: str, rest: Term | None, inside: tuple[Marker, ...], parallel: bool) -> Term:
-    """Text and blocks that begin with ``bare`` at the start of the turn or of a line, where no text may hold it."""
+def _bare_body(bare: str, rest: Term | None, inside: tuple[Marker, ...]) -> Term:
+    """Text, or perhaps text and a block that begins with ``bare`` at the start of the turn or of a line, and ends the
+    turn; no text may hold that."""
     line = Literal("\n" + bare)
     other_line = rf"[^\S\n]*(?:[^\s\{bare[0]}][^\n]*)?"
     prose = rf"{other_line}(?:\n{other_line})*"
@@ -114,9 +115,7 @@ def _bare_body(bare: str, rest: Term | None, inside: tuple[Marker, ...], paralle
         return silent
     first = sequence(Literal(bare), rest)
     later = sequence(FreeText(until=(line,), pattern=prose, excluding=inside), rest)
-    if not parallel:
-        return sequence(optional(choice_of(first, later)), silent)
-    return sequence(optional(first), Repeat(later), silent)
+    return choice_of(silent, first, later)
 
 
 def answer(response_format: ResponseFormat) -> Term:
@@ -137,13 +136,16 @@ def _foreign(markers: Markers, *kinds: str) -> tuple[Marker, ...]:
     return tuple(markers.term(spelled) for kind in kinds for spelled in markers.kinds.get(kind, ()))
 
 
-def json_envelope(tools: Sequence[Tool], name: str = "name", arguments: str = "arguments") -> Term:
-    """A call to one of the tools as a JSON object, compact or with a blank behind colons and commas."""
+def json_envelope(
+    tools: Sequence[Tool], name: str = "name", arguments: str = "arguments", *, is_open: bool = False
+) -> Term:
+    """A call to one of the tools as a JSON object, compact or with a blank behind colons and commas. ``is_open``: its
+    first brace is already written."""
     blank = optional(Literal(" "))
     return Choice(
         tuple(
             sequence(
-                Literal(f"{{{write_json(name)}:"),
+                Literal(f"{'' if is_open else '{'}{write_json(name)}:"),
                 blank,
                 Literal(f"{write_json(tool.name)},"),
                 blank,

@@ -48,7 +48,7 @@ def _token(*words: str) -> tuple[str, ...]:
 TOKENS = {
     "call": _token("tool", "calls", "begin"),
     "section_end": _token("tool", "calls", "end"),
-    "inner_call": _token("tool", "call", "begin"),
+    "bare_call": _token("tool", "call", "begin"),
     "separator": _token("tool", "sep"),
     "call_close": _token("tool", "call", "end"),
     "result": (*_token("tool", "output", "begin"), *_token("tool", "outputs", "begin")),
@@ -83,10 +83,10 @@ class DeepSeekScanner(NamedJsonScanner):
     """Scans one turn."""
 
     def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
-        prose = MARKERS.prose(control, extra=("inner_call", "section_end", "result_close"), trims=())
+        prose = MARKERS.prose(control, extra=("bare_call", "section_end", "result_close"), trims=())
         self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
-        self.faults = MARKERS.lexicon(("call_close", "call", "inner_call", "section_end", "turn_end"), control)
-        self.ends = MARKERS.lexicon(("call_close", "inner_call", "section_end"), control)
+        self.faults = MARKERS.lexicon(("call_close", "call", "bare_call", "section_end", "turn_end"), control)
+        self.ends = MARKERS.lexicon(("call_close", "bare_call", "section_end"), control)
         self.tail = tail(*(spell(marker, control) for marker in MARKERS.kinds["call_close"]))
         self._match_header = _header(tuple(spell(marker, control) for marker in MARKERS.kinds["separator"]))
         super().__init__(tools, starts_in)
@@ -101,7 +101,7 @@ class DeepSeekScanner(NamedJsonScanner):
     def _on_result_close(self, found: Found) -> None:
         """The end of a result that was reported: markup that says nothing."""
 
-    def _on_inner_call(self, found: Found) -> None:
+    def _on_bare_call(self, found: Found) -> None:
         self._open(found.start)
         self._state = self._read_header
 
@@ -189,7 +189,7 @@ class DeepSeek(TurnsDialect):
         writer.marker("</think>")
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
-        begin, separator, end = (Marker(MARKERS[kind]) for kind in ("inner_call", "separator", "call_close"))
+        begin, separator, end = (Marker(MARKERS[kind]) for kind in ("bare_call", "separator", "call_close"))
         call = choice(
             *[sequence(begin, Literal(tool.name), separator, JsonValue(tool.parameters), end) for tool in tools]
         )

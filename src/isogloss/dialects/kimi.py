@@ -43,7 +43,7 @@ MARKERS = Markers(
     {
         "call": (SECTION, "<|tool_call_section_begin|>"),
         "section_end": (SECTION_END, "<|tool_call_section_end|>"),
-        "inner_call": CALL,
+        "bare_call": CALL,
         "arguments": ARGUMENTS,
         "call_close": CALL_CLOSE,
         "result": SYSTEM,
@@ -84,10 +84,10 @@ class KimiScanner(NamedJsonScanner):
     """Scans one turn."""
 
     def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
-        prose = MARKERS.prose(control, extra=("inner_call", "section_end"), trims=())
+        prose = MARKERS.prose(control, extra=("bare_call", "section_end"), trims=())
         self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
-        self.faults = MARKERS.lexicon(("call_close", "call", "inner_call", "section_end", "turn_end"), control)
-        self.ends = MARKERS.lexicon(("call_close", "inner_call", "section_end"), control)
+        self.faults = MARKERS.lexicon(("call_close", "call", "bare_call", "section_end", "turn_end"), control)
+        self.ends = MARKERS.lexicon(("call_close", "bare_call", "section_end"), control)
         self.tail = tail(spell(CALL_CLOSE, control))
         self._match_header = _header(spell(ARGUMENTS, control), spell(CALL_CLOSE, control))
         super().__init__(tools, starts_in)
@@ -108,7 +108,7 @@ class KimiScanner(NamedJsonScanner):
         if not self._in_section:
             self._emit_prose(self._text[found.start : found.end], found.end)
 
-    def _on_inner_call(self, found: Found) -> None:
+    def _on_bare_call(self, found: Found) -> None:
         self._open(found.start)
         self._state = self._read_header
 

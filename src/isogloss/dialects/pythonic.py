@@ -20,12 +20,11 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from isogloss.dialects._lexicon import Found
+from isogloss.dialects._llama_turns import LlamaTurnsDialect
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._python_calls import NAME, PythonCallScanner, call_grammar, write_call
-from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import Literal, Term, sequence
-from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
-from isogloss.notations.json import write as write_json
+from isogloss.messages import Tool, ToolCall
 from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.prompt import PromptWriter
 
@@ -69,7 +68,7 @@ class PythonicScanner(PythonCallScanner):
         self._pos = found.start
 
 
-class Pythonic(TurnsDialect):
+class Pythonic(LlamaTurnsDialect):
     """A bare list of Python calls."""
 
     name = "pythonic"
@@ -78,37 +77,6 @@ class Pythonic(TurnsDialect):
     model_ids = r"llama-?4|toolace|llama-?3\.2-?(?:1b|3b)"
     templates = r"\[func_name1\(|<\|python_start\|>"
     bare_call: ClassVar[str] = "["
-
-    def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
-        writer.marker("<|begin_of_text|>")
-        opening = "\n\n".join([text for text in (system, told) if text])
-        if opening:
-            self._write_turn(writer, "system", opening)
-
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        self._write_turn(writer, "user", text)
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        self._open(writer, "assistant")
-        writer.is_assistant = True
-        if reasoning:
-            self.write_reasoning(writer, reasoning)
-        text = said(message)
-        writer.text(text)
-        if message.tool_calls:
-            writer.text("\n" if text else "")
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker("<|eot|>")
-        writer.is_assistant = False
-
-    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        for result in results:
-            self._write_turn(writer, "ipython", write_json(result.text))
-
-    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        self._open(writer, "assistant")
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         written = f"[{', '.join([write_call(call, call.name) for call in calls])}]"
@@ -119,29 +87,8 @@ class Pythonic(TurnsDialect):
         else:
             writer.text(written)
 
-    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        writer.text("\n".join([write_json(result.text) for result in results]))
-
-    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        """The family has no way of its own to think; reasoning that came from elsewhere is marked as most mark it."""
-        writer.marker("<think>")
-        writer.text(f"\n{text}\n")
-        writer.marker("</think>")
-        writer.text("\n\n")
-
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return sequence(call_grammar(tools, parallel, PythonGrammar()), Literal("]"))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> PythonicScanner:
         return PythonicScanner(tools, starts_in, control)
-
-    def _open(self, writer: PromptWriter, role: str) -> None:
-        writer.marker(TURN)
-        writer.text(role)
-        writer.marker(TURN_NAMED)
-        writer.text("\n\n")
-
-    def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
-        self._open(writer, role)
-        writer.text(text)
-        writer.marker("<|eot|>")

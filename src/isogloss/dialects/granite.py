@@ -1,0 +1,137 @@
+"""granite: a JSON array behind one token (Granite 3.0 to 3.3).
+
+    turn      = [ "<think>" text "</think>" ] { text | block } "<|end_of_text|>"
+    block     = "<|tool_call|>" "[" object { "," object } "]"
+    object    = {"name": string, "arguments": object}
+    result    = text                                      in a turn of role tool_response
+
+Sample::
+
+    <|tool_call|>[{"name": "get_weather", "arguments": {"city": "Paris"}}]
+
+Models also spell the token ``<tool_call>`` and, from 3.3 on, put what they say between ``<response>`` tags. Granite 4
+writes calls as hermes does, which is read too. Source: vLLM's template for Granite 3 and IBM's notes on Granite 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
+from isogloss.dialects._lexicon import Found
+from isogloss.dialects._markers import REFUSALS, THINK, Markers
+from isogloss.dialects._tagged_json import TaggedJsonScanner
+from isogloss.dialects._turn import GAP, json_envelope
+from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.grammar import Literal, Repeat, Term, optional, sequence
+from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
+from isogloss.prompt import PromptWriter
+
+TURN, TURN_NAMED, TURN_END, CALL = "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|tool_call|>"
+MARKERS = Markers(
+    {
+        "call": (CALL, "<tool_call>"),
+        "call_close": "</tool_call>",
+        "response": ("<response>", "</response>"),
+        "turn_end": (TURN_END, TURN),
+        "turn": TURN,
+        "turn_named": TURN_NAMED,
+        **THINK,
+        **REFUSALS,
+    },
+    special=(TURN, TURN_NAMED, TURN_END, CALL),
+)
+
+
+class GraniteScanner(TaggedJsonScanner):
+    """Scans one turn."""
+
+    def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
+        trims = ("call", "call_close", "think", "refusal", "response")
+        prose = MARKERS.prose(control, extra=("response",), trims=trims)
+        self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
+        self.faults = MARKERS.lexicon(("call_close", "call", "turn_end"), control)
+        self.tails = MARKERS.lexicon(("call_close",), control)
+        super().__init__(tools, starts_in)
+
+    def _on_response(self, found: Found) -> None:
+        """A tag around the answer: markup that says nothing."""
+        self._enter(self.text_prose)
+
+
+class Granite(TurnsDialect):
+    """A JSON array behind one token."""
+
+    name = "granite"
+    title = "Granite 3"
+    markers = MARKERS
+    model_ids = r"granite-?3"
+    templates = r"\A(?![\s\S]*<tool_call>)[\s\S]*<\|start_of_role\|>"
+
+    def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
+        tools = offered(conversation)
+        if tools:
+            self._write_turn(writer, "available_tools", spaced([catalogue_entry(tool) for tool in tools]))
+        wanted = conversation.response_format
+        told = "" if wanted is None or wanted.kind == "text" else format_prompt(wanted)
+        text = "\n\n".join([text for text in (system, told) if text])
+        if text:
+            self._write_turn(writer, "system", text)
+
+    def write_user(self, writer: PromptWriter, text: str) -> None:
+        self._write_turn(writer, "user", text)
+
+    def write_assistant(
+        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
+    ) -> None:
+        self._open(writer, "assistant")
+        writer.is_assistant = True
+        if reasoning:
+            self.write_reasoning(writer, reasoning)
+        text = said(message)
+        writer.text(text)
+        if message.tool_calls:
+            writer.text("\n" if text else "")
+            self.write_calls(writer, message.tool_calls, tools)
+        writer.marker(TURN_END)
+        writer.is_assistant = False
+        writer.text("\n")
+
+    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        for result in results:
+            self._write_turn(writer, "tool_response", result.text)
+
+    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
+        self._open(writer, "assistant")
+
+    def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+        writer.marker(CALL)
+        writer.text(spaced([{"name": call.name, "arguments": call.arguments} for call in calls]))
+
+    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        writer.text("\n".join([result.text for result in results]))
+
+    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
+        writer.marker("<think>")
+        writer.text(f"\n{text}\n")
+        writer.marker("</think>")
+        writer.text("\n\n")
+
+    def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
+        call = json_envelope(tools)
+        more = Repeat(sequence(Literal(","), optional(Literal(" ")), call)) if parallel else sequence()
+        return sequence(GAP, Literal("["), call, more, Literal("]"))
+
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> GraniteScanner:
+        return GraniteScanner(tools, starts_in, control)
+
+    def _open(self, writer: PromptWriter, role: str) -> None:
+        writer.marker(TURN)
+        writer.text(role)
+        writer.marker(TURN_NAMED)
+
+    def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
+        self._open(writer, role)
+        writer.text(text)
+        writer.marker(TURN_END)
+        writer.text("\n")

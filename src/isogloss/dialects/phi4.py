@@ -1,0 +1,135 @@
+"""phi4: a JSON array behind the word ``functools`` (Phi-4-mini).
+
+    turn      = { text | block } "<|end|>"
+    block     = "functools[" object { "," object } "]"
+              | "<|tool_call|>" ( object | "[" object { "," object } "]" ) "<|/tool_call|>"
+    object    = {"name": string, "arguments": object}
+    result    = text                                      in a turn "<|tool_response|>" text "<|end|>"
+
+Sample::
+
+    functools[{"name": "get_weather", "arguments": {"city": "Paris"}}]
+
+The tools are declared in the system turn. Source: vLLM's template for Phi-4-mini and the vocabulary of
+microsoft/Phi-4-mini-instruct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
+from isogloss.dialects._lexicon import Found
+from isogloss.dialects._markers import REFUSALS, THINK, Markers
+from isogloss.dialects._tagged_json import TaggedJsonScanner
+from isogloss.dialects._turn import json_envelope
+from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.grammar import Literal, Repeat, Term, optional, sequence
+from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
+from isogloss.prompt import PromptWriter
+
+TOKENS: dict[str, str | tuple[str, ...]] = {
+    "bare_call": "<|tool_call|>",
+    "call_close": "<|/tool_call|>",
+    "result": "<|tool_response|>",
+    "turn_end": ("<|end|>", "<|user|>", "<|system|>", "<|assistant|>", "<|endoftext|>"),
+    "tools": "<|tool|>",
+    "tools_close": "<|/tool|>",
+}
+MARKERS = Markers({"call": "functools[", **TOKENS, **THINK, **REFUSALS}, special=Markers(TOKENS).all)
+
+
+class Phi4Scanner(TaggedJsonScanner):
+    """Scans one turn."""
+
+    def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
+        trims = ("call", "bare_call", "call_close", "think", "result", "refusal")
+        prose = MARKERS.prose(control, extra=("bare_call",), trims=trims)
+        self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
+        self.faults = MARKERS.lexicon(("call_close", "call", "bare_call", "turn_end"), control)
+        self.tails = MARKERS.lexicon(("call_close",), control)
+        super().__init__(tools, starts_in)
+
+    def _on_call(self, found: Found) -> None:
+        self._open(found.start)
+        self._in_array = True
+        self._state = self._array_item
+
+    def _on_bare_call(self, found: Found) -> None:
+        super()._on_call(found)
+
+
+class Phi4(TurnsDialect):
+    """A JSON array behind the word functools."""
+
+    name = "phi4"
+    title = "Phi-4-mini"
+    markers = MARKERS
+    model_ids = r"phi-?4"
+    templates = r"functools\[|<\|/tool_call\|>"
+
+    def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
+        tools = offered(conversation)
+        wanted = conversation.response_format
+        told = "" if wanted is None or wanted.kind == "text" else format_prompt(wanted)
+        text = "\n\n".join([text for text in (system, told) if text])
+        if not text and not tools:
+            return
+        writer.marker("<|system|>")
+        writer.text(text)
+        if tools:
+            writer.marker("<|tool|>")
+            writer.text(spaced([catalogue_entry(tool)["function"] for tool in tools]))
+            writer.marker("<|/tool|>")
+        writer.marker("<|end|>")
+
+    def write_user(self, writer: PromptWriter, text: str) -> None:
+        writer.marker("<|user|>")
+        writer.text(text)
+        writer.marker("<|end|>")
+
+    def write_assistant(
+        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
+    ) -> None:
+        writer.marker("<|assistant|>")
+        writer.is_assistant = True
+        if reasoning:
+            self.write_reasoning(writer, reasoning)
+        text = said(message)
+        writer.text(text)
+        if message.tool_calls:
+            writer.text("\n" if text else "")
+            self.write_calls(writer, message.tool_calls, tools)
+        writer.marker("<|end|>")
+        writer.is_assistant = False
+
+    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        for result in results:
+            writer.marker("<|tool_response|>")
+            writer.text(result.text)
+            writer.marker("<|end|>")
+
+    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
+        writer.marker("<|assistant|>")
+
+    def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+        envelopes = spaced([{"name": call.name, "arguments": call.arguments} for call in calls])
+        writer.marker("functools[")
+        writer.text(envelopes[1:])
+
+    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        writer.text("\n".join([result.text for result in results]))
+
+    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
+        writer.marker("<think>")
+        writer.text(f"\n{text}\n")
+        writer.marker("</think>")
+        writer.text("\n\n")
+
+    def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
+        call = json_envelope(tools)
+        more = Repeat(sequence(Literal(","), optional(Literal(" ")), call)) if parallel else sequence()
+        return sequence(call, more, Literal("]"))
+
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> Phi4Scanner:
+        return Phi4Scanner(tools, starts_in, control)

@@ -22,6 +22,8 @@ ARROWS: dict[str, set[str]] = {
     "openai_responses": VALUES | {"json_fields", "openai_chat", "schema"},
     "json_fields": VALUES,
     "stop_strings": VALUES,
+    "endpoint_scanner": VALUES | {"dialects", "engines", "notations"},
+    "integrations": VALUES | {"constraints", "dialects", "tokenizers", "token_scanner"},
     "token_scanner": VALUES | {"dialects", "tokenizers"},
     "token_spans": VALUES | {"engines", "tokenizers"},
     "tokenizers": VALUES,
@@ -40,6 +42,7 @@ ARROWS: dict[str, set[str]] = {
     "chat": VALUES
     | {
         "dialects",
+        "endpoint_scanner",
         "engines",
         "constraints",
         "schema",

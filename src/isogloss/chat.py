@@ -13,7 +13,7 @@ that has a grammar of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -21,9 +21,11 @@ import msgspec
 
 from isogloss.constraints import Constraint, compile_check
 from isogloss.dialects._base import Dialect
+from isogloss.dialects._scanner import MADE_UP_RESULT, StreamScanner
+from isogloss.endpoint_scanner import EndpointScanner
 from isogloss.engines import Engine, GenerationRequest, ModelInfo, Sampling, TokenLogprob, Usage
 from isogloss.errors import ConversationError, EngineCapabilityError, EngineUnavailableError, OutputError
-from isogloss.events import Event, Finish, collect
+from isogloss.events import Event, Finish, Malformed, ToolCallEnd, collect
 from isogloss.messages import AssistantMessage, Conversation, ToolChoice, UserMessage
 from isogloss.stop_strings import StopStrings
 from isogloss.token_spans import TokenSpans
@@ -133,6 +135,11 @@ class Turn:
         """The events with their log probabilities."""
         return self._updates
 
+    @property
+    def output(self) -> Sequence[str]:
+        """What the model wrote so far, raw and in the pieces in which it came; of the turn that was accepted."""
+        return self._output
+
     async def message(self) -> AssistantMessage:
         """The whole turn."""
         async with aclosing(self):
@@ -178,7 +185,7 @@ class Turn:
         fault: str | None = None
         for _ in range(self._chat.attempts):
             updates = [update async for update in self._generate(conversation)]
-            fault = verification.fault(collect([update.event for update in updates]))
+            fault = verification.fault(collect([update.event for update in updates if not _is_made_up(update.event)]))
             if fault is None:
                 for update in updates:
                     yield update
@@ -190,8 +197,8 @@ class Turn:
         """One generation, scanned."""
         chat = self._chat
         request, starts_in = await self._request(conversation)
-        control = chat.engine.tokenizer.special_tokens if chat.engine.tokenizer is not None else ()
-        scanner = chat.dialect.scanner(conversation.tools, starts_in=starts_in, control=control)
+        scanner = self._scanner(conversation, starts_in)
+        own = _OwnWords()
         stops = StopStrings(self.sampling.stop)
         spans = TokenSpans(chat.engine.tokenizer)
         self._output = []
@@ -204,15 +211,23 @@ class Turn:
                 finish = chunk.finish or finish
                 for piece in chunk.pieces:
                     self._output.append(piece.text)
-                    for event in stops.pass_on(scanner.feed(piece)):
+                    for event in stops.pass_on(own.pass_on(scanner.feed(piece))):
                         yield Update(event, spans.take(event))
-                if stops.hit:
+                if stops.hit or scanner.makes_up_results:
                     break
-        for event in stops.pass_on(scanner.finish(finish)):
+        for event in stops.pass_on(own.pass_on(scanner.finish(finish))):
             update = Update(event, spans.take(event))
             self.usage = usage or Usage(len(request.prompt_ids or ()), spans.tokens)
             self.reasoning_tokens = spans.reasoning_tokens
             yield update
+
+    def _scanner(self, conversation: Conversation, starts_in: str) -> StreamScanner | EndpointScanner:
+        engine, dialect = self._chat.engine, self._chat.dialect
+        if engine.takes_tools:
+            return EndpointScanner()
+        control = engine.tokenizer.special_tokens if engine.tokenizer is not None else ()
+        scanner = dialect.scanner(conversation.tools, starts_in=starts_in, control=control)
+        return EndpointScanner(scanner) if engine.takes_messages else scanner
 
     async def _request(self, conversation: Conversation) -> tuple[GenerationRequest, str]:
         """What the engine is asked, and what its output starts in. Made in a thread: a long prompt takes its time."""
@@ -221,9 +236,11 @@ class Turn:
 
     def _prepare(self, conversation: Conversation, limit: int | None) -> tuple[GenerationRequest, str]:
         engine, dialect = self._chat.engine, self._chat.dialect
+        if engine.takes_tools:
+            return GenerationRequest(conversation=conversation, sampling=self._sampling(())), "text"
         if engine.takes_messages:
             messages = tuple(_plain(dialect.inband(conversation)))
-            stop = dialect.markers.stop
+            stop = tuple(dict.fromkeys((*dialect.markers.kinds.get("result", ()), *dialect.markers.stop)))
             return GenerationRequest(messages=messages, sampling=self._sampling(stop)), "text"
         prompt = dialect.render(conversation)
         text = prompt.text
@@ -257,6 +274,29 @@ class Turn:
             parallel=conversation.parallel_tool_calls,
             reasoning="open" if starts_in == "reasoning" else not effort_is_none,
         )
+
+
+class _OwnWords:
+    """Passes events on, up to and with the first tool result that the model made up: what follows rests on nothing."""
+
+    def __init__(self) -> None:
+        self._is_over = False
+        self._called = False
+        self._mark = 0
+
+    def pass_on(self, events: Iterable[Event]) -> Iterable[Event]:
+        for event in events:
+            if not self._is_over:
+                self._called = self._called or isinstance(event, ToolCallEnd)
+                self._is_over = _is_made_up(event)
+                self._mark = event.span.end
+                yield event
+            elif isinstance(event, Finish):
+                yield Finish("tool_calls" if self._called else "stop", self._mark, event.end)
+
+
+def _is_made_up(event: Event) -> bool:
+    return isinstance(event, Malformed) and event.reason == MADE_UP_RESULT
 
 
 def _lark(constraint: Constraint, tokenizer: Tokenizer | None) -> str:

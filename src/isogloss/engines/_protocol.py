@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
 
 from isogloss.events import Piece
 from isogloss.grammar import Term
+from isogloss.messages import Conversation
 
 if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
@@ -33,12 +34,14 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
 class GenerationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One continuation.
 
-    Engines that take token ids read ``prompt_ids``, the others ``prompt``, chat endpoints ``messages``.
+    Engines that take token ids read ``prompt_ids``, the others ``prompt``, chat endpoints ``messages`` or, where they
+    have tool calls of their own, ``conversation``.
     """
 
     prompt: str = ""
     prompt_ids: tuple[int, ...] | None = None
     messages: tuple[Mapping[str, Any], ...] | None = None
+    conversation: Conversation | None = None
     grammar: str | None = None
     """llguidance's Lark, for this engine's tokenizer."""
     term: Term | None = None
@@ -46,6 +49,16 @@ class GenerationRequest(msgspec.Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What only this kind of engine knows (a cache salt, a priority, native tools). An unknown name is an error."""
+
+
+class NativePiece(Piece, frozen=True, kw_only=True):
+    """A piece of a turn that a chat endpoint took apart itself. A call's first piece has its ``call_id`` and ``name``;
+    ``call`` counts the calls of the turn from 0."""
+
+    kind: Literal["text", "reasoning", "refusal", "call"]
+    call: int = 0
+    call_id: str = ""
+    name: str = ""
 
 
 class TokenLogprob(msgspec.Struct, frozen=True):
@@ -96,6 +109,9 @@ class Engine(Protocol):
     """Whether ``GenerationRequest.grammar`` binds the sampling."""
     takes_messages: bool
     """Whether it is a chat endpoint: asked with ``GenerationRequest.messages``, the dialect told in them."""
+    takes_tools: bool
+    """Whether it is a chat endpoint that has tool calls of its own: asked with ``GenerationRequest.conversation``, it
+    answers in `NativePiece`s."""
     tokenizer: Tokenizer | None
     """``None`` where the engine takes text only."""
 

@@ -79,6 +79,7 @@ class LlamaCppEngine:
     name: ClassVar[str] = "llamacpp"
     takes_grammar = True
     takes_messages = False
+    takes_tools = False
 
     def __init__(
         self,

@@ -59,6 +59,7 @@ class ScriptedEngine:
     """
 
     name: ClassVar[str] = "scripted"
+    takes_tools = False
 
     def __init__(
         self,

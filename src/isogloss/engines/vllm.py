@@ -76,6 +76,7 @@ class VllmEngine:
     name: ClassVar[str] = "vllm"
     takes_grammar = True
     takes_messages = False
+    takes_tools = False
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class VllmEngine:
         api_key: str | None = None,
         model_id: str | None = None,
         grammar: str = "auto",
+        options: Mapping[str, Any] | None = None,
         timeout: float = 600.0,
     ) -> None:
         """``target``: the URL of a server, or those of several that serve the same model, with commas between.
@@ -92,8 +94,8 @@ class VllmEngine:
         ``tokenizer``: a tokenizer, a model's folder, a ``tokenizer.json``, a GGUF file or ``hf:OWNER/REPOSITORY``.
         Without it the server's own folder or the hub's cache is looked into, where this machine has them.
         ``grammar``: what the server constrains output with: ``guidance``, ``xgrammar``, or ``auto`` to find out. With
-        ``none`` it gets no grammars, and what a request binds is verified instead. ``timeout``: seconds that may pass
-        between two tokens, the reading of the prompt included.
+        ``none`` it gets no grammars, and what a request binds is verified instead. ``options`` go with every request
+        that has not its own. ``timeout``: seconds that may pass between two tokens, the reading of the prompt included.
         """
         urls = [url.strip().rstrip("/").removesuffix("/v1") for url in target.split(",") if url.strip()]
         if not urls or not all(map(_is_url, urls)):
@@ -108,6 +110,7 @@ class VllmEngine:
         self._api_key = api_key
         self._model_id = model_id
         self._grammar = grammar
+        self._options = options or {}
         self._timeout = timeout
         self._urls = urls
         self._replicas: Replicas | None = None
@@ -228,7 +231,8 @@ class VllmEngine:
     def _body(self, request: GenerationRequest, ids: list[int], limit: int | None) -> dict[str, Any]:
         assert self.tokenizer is not None
         assert self._model is not None
-        if unknown := sorted(request.options.keys() - OPTIONS):
+        options = {**self._options, **request.options}
+        if unknown := sorted(options.keys() - OPTIONS):
             raise EngineCapabilityError(f"The engine `vllm` does not know these options: {', '.join(unknown)}")
         special = self.tokenizer.special_tokens
         body: dict[str, Any] = {
@@ -242,7 +246,7 @@ class VllmEngine:
             "spaces_between_special_tokens": False,
             "stop_token_ids": [special[text] for text in request.sampling.stop if text in special],
             **_sampling(request.sampling, len(ids), limit),
-            **request.options,
+            **options,
         }
         if request.grammar is not None:
             body["structured_outputs"] = self._constrained(request, special)

@@ -129,7 +129,7 @@ class DeepSeek(TurnsDialect):
     name = "deepseek"
     title = "DeepSeek V3, R1, V3.1"
     markers = MARKERS
-    model_ids = r"deepseek(?!-?v-?(?:3\.2(?!.*exp)|[4-9]))"
+    model_ids = r"deepseek(?!.*v-?(?:3\.2(?!.*exp)|[4-9]))"
     templates = r"<｜tool▁calls▁begin｜>"
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:

@@ -65,7 +65,7 @@ class Lfm(ChatMLDialect):
     title = "LFM2, LFM2.5"
     markers = MARKERS
     model_ids = r"lfm-?2"
-    templates = r"<\|tool_call_start\|>"
+    templates = r"<\|tool_(?:call|list)_start\|>|List of tools: "
     one_result_a_turn: ClassVar[bool] = True
     results_role: ClassVar[str] = "tool"
     gap: ClassVar[str] = ""

@@ -107,8 +107,11 @@ class Llama3(LlamaTurnsDialect):
     name = "llama3"
     title = "Llama 3.1, 3.2, 3.3"
     markers = MARKERS
-    model_ids = r"llama-?3(?!\.2-?(?:1b|3b))(?!.*(?:nemotron|hermes|toolace))"
-    templates = r"\A(?![\s\S]*(?:\[func_name1\(|<TOOLCALL>|<tool_call>))[\s\S]*<\|start_header_id\|>"
+    model_ids = r"^(?!.*(?:nemotron|hermes|toolace|deepseek|functionary)).*llama-?3(?!\.2-?(?:1b|3b))"
+    templates = (
+        r"\A(?![\s\S]*(?:\[func_name1\(|<TOOLCALL>|<tool_call>|<function=|functools|>>>))"
+        r"[\s\S]*<\|start_header_id\|>"
+    )
     bare_call: ClassVar[str] = "{"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:

@@ -116,7 +116,7 @@ class Mistral(TurnsDialect):
     name = "mistral"
     title = "Mistral Small 3.2, Devstral, Magistral, Ministral 3, Large 3"
     markers = MARKERS
-    model_ids = r"mistral|mixtral|devstral|magistral|ministral|codestral|pixtral|voxtral"
+    model_ids = r"^(?!.*hermes).*(?:mistral|mixtral|devstral|magistral|ministral|codestral|pixtral|voxtral)"
     templates = r"\[TOOL_CALLS\]"
 
     def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:

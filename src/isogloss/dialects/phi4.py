@@ -66,7 +66,7 @@ class Phi4(TurnsDialect):
     title = "Phi-4-mini"
     markers = MARKERS
     model_ids = r"phi-?4"
-    templates = r"functools\[|<\|/tool_call\|>"
+    templates = r"<\|/tool_call\|>|\A(?=[\s\S]*<\|end\|>)[\s\S]*functools"
 
     def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
         tools = offered(conversation)

@@ -1,1 +1,0 @@
-from isogloss.grammar import *

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from isogloss.engines import Engine, GenerationRequest, ModelInfo, Sampling, Tok
 from isogloss.errors import ConversationError, EngineCapabilityError, EngineUnavailableError, OutputError
 from isogloss.events import Event, Finish, Malformed, ToolCallEnd, collect
 from isogloss.messages import AssistantMessage, Conversation, ToolChoice, UserMessage
+from isogloss.prompting import Prompter, Sample
 from isogloss.stop_strings import StopStrings
 from isogloss.token_spans import TokenSpans
 from isogloss.tokenizers import Tokenizer
@@ -48,16 +50,27 @@ class Chat:
 
     ``attempts`` is how often a model that no grammar binds is asked for a turn that holds what the request asks.
     ``may_refuse``: whether the model may refuse where an answer's format is asked for; small models do so at random.
+    ``uses_template``: a model that was trained on the dialect by its own chat template is prompted by that template.
     """
 
-    def __init__(self, engine: Engine, dialect: Dialect, *, attempts: int = 3, may_refuse: bool = True) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        dialect: Dialect,
+        *,
+        attempts: int = 3,
+        may_refuse: bool = True,
+        uses_template: bool = True,
+    ) -> None:
         if attempts < 1:
             raise ValueError(f"Expected `int` >= 1 for attempts, got {attempts}")
         self.engine = engine
         self.dialect = dialect
         self.attempts = attempts
         self.may_refuse = may_refuse
+        self.uses_template = uses_template
         self._model: ModelInfo | None = None
+        self._prompter: Prompter | None = None
         self._starting = asyncio.Lock()
         self._is_started = False
 
@@ -103,11 +116,22 @@ class Chat:
         tokenizer = self.engine.tokenizer
         if tokenizer is None:
             raise EngineCapabilityError(f"The engine `{self.engine.name}` cannot count the tokens of a prompt")
-        return len(await asyncio.to_thread(lambda: self.dialect.render(conversation).tokens(tokenizer)))
+        prompter = await self.prompter()
+        return len(await asyncio.to_thread(lambda: prompter.prompt(conversation).tokens(tokenizer)))
+
+    async def prompter(self) -> Prompter:
+        """What makes the prompts of the model being served. Raises `EngineUnavailableError`."""
+        model = await self.model()
+        prompter = self._prompter
+        if prompter is None:
+            make = partial(Prompter, self.dialect, self.engine.tokenizer, model, uses_template=self.uses_template)
+            prompter = self._prompter = await asyncio.to_thread(make)
+        return prompter
 
     def forget_model(self) -> None:
         """The engine went away: what comes back may serve another model."""
         self._model = None
+        self._prompter = None
 
 
 class Turn:
@@ -196,7 +220,7 @@ class Turn:
     async def _generate(self, conversation: Conversation) -> AsyncGenerator[Update, None]:
         """One generation, scanned."""
         chat = self._chat
-        request, starts_in = await self._request(conversation)
+        request, starts_in, sample = await self._request(conversation)
         scanner = self._scanner(conversation, starts_in)
         own = _OwnWords()
         stops = StopStrings(self.sampling.stop)
@@ -207,15 +231,22 @@ class Turn:
         async with aclosing(chat.engine.generate(request)) as chunks:
             async for chunk in chunks:
                 spans.extend(chunk)
+                sample.take(chunk)
                 usage = chunk.usage or usage
                 finish = chunk.finish or finish
                 for piece in chunk.pieces:
                     self._output.append(piece.text)
                     for event in stops.pass_on(own.pass_on(scanner.feed(piece))):
+                        sample.add(event)
                         yield Update(event, spans.take(event))
                 if stops.hit or scanner.makes_up_results:
                     break
-        for event in stops.pass_on(own.pass_on(scanner.finish(finish))):
+        last = list(stops.pass_on(own.pass_on(scanner.finish(finish))))
+        for event in last:
+            sample.add(event)
+        if not (stops.hit or scanner.makes_up_results):
+            await asyncio.to_thread(sample.keep)
+        for event in last:
             update = Update(event, spans.take(event))
             self.usage = usage or Usage(len(request.prompt_ids or ()), spans.tokens)
             self.reasoning_tokens = spans.reasoning_tokens
@@ -229,33 +260,43 @@ class Turn:
         scanner = dialect.scanner(conversation.tools, starts_in=starts_in, control=control)
         return EndpointScanner(scanner) if engine.takes_messages else scanner
 
-    async def _request(self, conversation: Conversation) -> tuple[GenerationRequest, str]:
-        """What the engine is asked, and what its output starts in. Made in a thread: a long prompt takes its time."""
+    async def _request(self, conversation: Conversation) -> tuple[GenerationRequest, str, Sample]:
+        """What the engine is asked, what its output starts in, and what keeps it. Made in a thread: a long prompt takes
+        its time."""
         limit = (await self._chat.model()).context_length
-        return await asyncio.to_thread(self._prepare, conversation, limit)
+        prompter = await self._chat.prompter()
+        return await asyncio.to_thread(self._prepare, conversation, prompter, limit)
 
-    def _prepare(self, conversation: Conversation, limit: int | None) -> tuple[GenerationRequest, str]:
-        engine, dialect = self._chat.engine, self._chat.dialect
-        if engine.takes_tools:
-            return GenerationRequest(conversation=conversation, sampling=self._sampling(())), "text"
-        if engine.takes_messages:
-            messages = tuple(_plain(dialect.inband(conversation)))
-            stop = tuple(dict.fromkeys((*dialect.markers.kinds.get("result", ()), *dialect.markers.stop)))
-            return GenerationRequest(messages=messages, sampling=self._sampling(stop)), "text"
-        prompt = dialect.render(conversation)
-        text = prompt.text
+    def _prepare(
+        self, conversation: Conversation, prompter: Prompter, limit: int | None
+    ) -> tuple[GenerationRequest, str, Sample]:
+        engine = self._chat.engine
+        if engine.takes_tools or engine.takes_messages:
+            return self._message_request(conversation), "text", Sample(prompter, conversation, (), is_templated=False)
+        prompted = prompter.prompt(conversation)
+        dialect, text = self._chat.dialect, prompted.text
         starts_in = dialect.starts_in(text)
         constraint = self._constraint(conversation, starts_in) if engine.takes_grammar else None
         grammar = None if constraint is None else _lark(constraint, engine.tokenizer)
         ids = None
         if engine.tokenizer is not None:
             _check_length(len(text) // LONGEST_TOKEN, limit, "at least ")
-            ids = tuple(prompt.tokens(engine.tokenizer))
+            ids = prompted.tokens(engine.tokenizer)
             _check_length(len(ids), limit)
         stop = dialect.markers.stop if grammar is None else ()
         term = None if constraint is None else constraint.term
         sampling = self._sampling(stop)
-        return GenerationRequest(prompt=text, prompt_ids=ids, grammar=grammar, term=term, sampling=sampling), starts_in
+        request = GenerationRequest(prompt=text, prompt_ids=ids, grammar=grammar, term=term, sampling=sampling)
+        return request, starts_in, Sample(prompter, conversation, ids or (), is_templated=prompted.is_templated)
+
+    def _message_request(self, conversation: Conversation) -> GenerationRequest:
+        """What a chat endpoint is asked."""
+        dialect = self._chat.dialect
+        if self._chat.engine.takes_tools:
+            return GenerationRequest(conversation=conversation, sampling=self._sampling(()))
+        messages = tuple(_plain(dialect.inband(conversation)))
+        stop = tuple(dict.fromkeys((*dialect.markers.kinds.get("result", ()), *dialect.markers.stop)))
+        return GenerationRequest(messages=messages, sampling=self._sampling(stop))
 
     def _sampling(self, stop: tuple[str, ...]) -> Sampling:
         """The engine stops where the dialect's turn ends. The caller's stop strings are matched in visible text."""

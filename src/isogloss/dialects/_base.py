@@ -49,6 +49,8 @@ class Dialect(ABC):
     """Regular expression, searched in lower case, for the ids of models trained on this dialect."""
     templates: ClassVar[str] = r"(?!)"
     """Regular expression, searched in the text of a chat template, for templates that speak this dialect."""
+    renders_as_trained: ClassVar[bool] = False
+    """Whether models were trained on what `render` writes, and their chat templates only come near it."""
     keeps_reasoning: ClassVar[bool] = False
     """Whether reasoning of turns before the last user message stays in the prompt."""
 

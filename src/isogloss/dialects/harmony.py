@@ -90,6 +90,7 @@ class Harmony(Dialect):
     markers = MARKERS
     model_ids = r"gpt-?oss"
     templates = r"<\|start\|>[\s\S]*<\|channel\|>"
+    renders_as_trained = True
 
     def __init__(
         self,

@@ -99,6 +99,8 @@ class ModelInfo(msgspec.Struct, frozen=True):
     id: str
     context_length: int | None = None
     chat_template: str | None = None
+    template_tokens: Mapping[str, str] = {}
+    """The tokens that the template knows by a name, such as ``bos_token``."""
 
 
 class Engine(Protocol):

@@ -69,6 +69,7 @@ class _Props(msgspec.Struct):
     model_path: str = ""
     model_alias: str = ""
     chat_template: str | None = None
+    bos_token: str = ""
     eos_token: str = ""
     default_generation_settings: Mapping[str, Any] = {}
 
@@ -177,7 +178,8 @@ class LlamaCppEngine:
         """Raises `EngineUnavailableError`."""
         props = await self._props()
         name = self._model_id or Path(props.model_alias or props.model_path).name.removesuffix(".gguf")
-        return ModelInfo(name, props.default_generation_settings.get("n_ctx"), props.chat_template)
+        tokens = {"bos_token": props.bos_token, "eos_token": props.eos_token}
+        return ModelInfo(name, props.default_generation_settings.get("n_ctx"), props.chat_template, tokens)
 
     async def health(self) -> None:
         """Raises `EngineUnavailableError` with the reason."""

@@ -20,6 +20,7 @@ from isogloss.server.generation import ClientGoneError
 from isogloss.server.models import models, operation
 from isogloss.server.openapi import openapi
 from isogloss.server.options import ServerOptions
+from isogloss.server.playground import playground
 from isogloss.server.responses import responses, stored_responses
 from isogloss.server.service import Service
 from isogloss.server.websocket import responses_websocket
@@ -50,6 +51,7 @@ def create_app(chat: Chat, options: ServerOptions | None = None) -> FastAPI:
         conversation_items(service),
         models(service),
         openapi(),
+        playground(service),
     ):
         app.include_router(router)
     app.add_middleware(Gate, service=service)

@@ -17,6 +17,7 @@ from isogloss.server.auth import Keys
 from isogloss.server.caller import REQUEST_ID, SCOPE_KEY, Caller
 from isogloss.server.errors import defect_body, error_response, json_response
 from isogloss.server.limits import Limits
+from isogloss.server.playground import is_page
 from isogloss.server.service import Service
 from isogloss.server.tracing import span
 
@@ -66,7 +67,7 @@ class Gate:
 
     def _admit(self, scope: Scope, stack: ExitStack) -> str:
         """The name of the key. Raises `AuthenticationError` and `RateLimitError`."""
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in OPEN_PATHS or is_page(scope["path"]):
             return ""
         holder = self._keys.holder(Headers(scope=scope).get("authorization", ""))
         if scope["type"] == "websocket" or scope["method"] == "POST":

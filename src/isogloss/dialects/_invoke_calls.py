@@ -140,46 +140,53 @@ TRIMS = ("call", "think", "result", "refusal", "invoke")
 """Kinds that own the white space in front of them."""
 
 
-class InvokeSyntax:
+class CallLexicons(NamedTuple):
+    """What may stand in a block before its first call and between two parameters, and what ends a value: while there
+    may be more of the output, and where it has come to its end of itself."""
+
+    block: Lexicon
+    between: Lexicon
+    value_end: Lexicon
+    final_value_end: Lexicon
+
+
+@lru_cache(maxsize=64)
+def syntax(tags: Tags, markers: Markers, control: frozenset[str]) -> CallLexicons:
     """The lexicons of a call. ``control`` are the markers that arrive as control tokens."""
-
-    def __init__(self, tags: Tags, markers: Markers, control: frozenset[str]) -> None:
-        block, block_close = (self._block_tags(kind, markers, control) for kind in ("call", "call_close"))
-        parameter, parameter_close = tags.opening(tags.parameter, "key"), tags.closing(tags.parameter)
-        invoke, invoke_close = tags.opening(tags.invoke, "name"), tags.closing(tags.invoke)
-        self.block = Lexicon({}, patterns={"invoke": invoke, "call_close": block_close, "call": block})
-        patterns = {"parameter": parameter, "invoke_close": invoke_close, "call_close": block_close}
-        patterns |= {"invoke": invoke, "call": block, "parameter_close": parameter_close}
-        if tags.whole:
-            patterns["whole"] = tags.whole
-        self.between = Lexicon({}, patterns=patterns)
-        space = rf"{tags.space}{{0,64}}+"
-        goes_on = rf"{tags.begun(tags.parameter)}|{tags.begun(tags.invoke)}|{invoke_close}|{block_close}|{block}"
-        ends = rf"{invoke_close}{space}(?:{block_close}|{tags.begun(tags.invoke)}"
-        closers = {
-            "parameter_close": rf"{parameter_close}(?={space}(?:{goes_on}))",
-            "other_close": rf"{tags.any_closing()}(?={space}(?:{tags.opening(tags.parameter, 'next')}|{ends})))",
-            "next_parameter": rf"(?={parameter})",
-            "next_call": rf"(?={invoke}{space}(?:{tags.begun(tags.parameter)}|{invoke_close}))",
-        }
-        beginning = f"{tags.closes}|{tags.beginning()}"
-        if tags.section:
-            closers["section"] = tags.section
-            beginning = f"{tags.section[:2]}|{beginning}"
-        self.value_end = Lexicon({}, patterns={**closers, "not_closed": f"(?={ends}))"}, beginning=beginning)
-        closers["not_closed"] = rf"(?={ends}|\Z))"
-        self.final_value_end = Lexicon({}, patterns=closers, beginning=beginning)
-
-    @staticmethod
-    def _block_tags(kind: str, markers: Markers, control: frozenset[str]) -> str:
-        tags = markers.kinds.get(kind, ())
-        spelled = [regex.escape(spell(tag, control)) for tag in tags]
-        if not any(arrives_as_control(tag, control) for tag in tags):
-            spelled.append(markers.patterns[kind])
-        return f"(?:{'|'.join(spelled)})"
+    block, block_close = (_block_tags(kind, markers, control) for kind in ("call", "call_close"))
+    parameter, parameter_close = tags.opening(tags.parameter, "key"), tags.closing(tags.parameter)
+    invoke, invoke_close = tags.opening(tags.invoke, "name"), tags.closing(tags.invoke)
+    between = {"parameter": parameter, "invoke_close": invoke_close, "call_close": block_close}
+    between |= {"invoke": invoke, "call": block, "parameter_close": parameter_close}
+    if tags.whole:
+        between["whole"] = tags.whole
+    space = rf"{tags.space}{{0,64}}+"
+    goes_on = rf"{tags.begun(tags.parameter)}|{tags.begun(tags.invoke)}|{invoke_close}|{block_close}|{block}"
+    ends = rf"{invoke_close}{space}(?:{block_close}|{tags.begun(tags.invoke)}"
+    closers = {
+        "parameter_close": rf"{parameter_close}(?={space}(?:{goes_on}))",
+        "other_close": rf"{tags.any_closing()}(?={space}(?:{tags.opening(tags.parameter, 'next')}|{ends})))",
+        "next_parameter": rf"(?={parameter})",
+        "next_call": rf"(?={invoke}{space}(?:{tags.begun(tags.parameter)}|{invoke_close}))",
+    }
+    beginning = f"{tags.closes}|{tags.beginning()}"
+    if tags.section:
+        closers["section"] = tags.section
+        beginning = f"{tags.section[:2]}|{beginning}"
+    return CallLexicons(
+        Lexicon({}, patterns={"invoke": invoke, "call_close": block_close, "call": block}),
+        Lexicon({}, patterns=between),
+        Lexicon({}, patterns={**closers, "not_closed": f"(?={ends}))"}, beginning=beginning),
+        Lexicon({}, patterns={**closers, "not_closed": rf"(?={ends}|\Z))"}, beginning=beginning),
+    )
 
 
-syntax = lru_cache(maxsize=64)(InvokeSyntax)
+def _block_tags(kind: str, markers: Markers, control: frozenset[str]) -> str:
+    tags = markers.kinds.get(kind, ())
+    spelled = [regex.escape(spell(tag, control)) for tag in tags]
+    if not any(arrives_as_control(tag, control) for tag in tags):
+        spelled.append(markers.patterns[kind])
+    return f"(?:{'|'.join(spelled)})"
 
 
 class InvokeCallScanner(TagCallScanner):
@@ -188,15 +195,13 @@ class InvokeCallScanner(TagCallScanner):
     also_in_text: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
-        self, tags: Tags, markers: Markers, tools: Iterable[Tool], starts_in: str, control: frozenset[str]
+        self, lexicons: CallLexicons, markers: Markers, tools: Iterable[Tool], starts_in: str, control: frozenset[str]
     ) -> None:
         trims = () if self.framed_by_tokens else TRIMS
         prose = markers.prose(control, extra=(*KINDS, *self.also_in_text), trims=trims)
         self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = prose
         self.faults = markers.lexicon(("call_close", "invoke_close", "call", "invoke", "turn_end"), control)
-        lexicons = syntax(tags, markers, control)
-        self.block, self.between = lexicons.block, lexicons.between
-        self.value_end, self.final_value_end = lexicons.value_end, lexicons.final_value_end
+        self.block, self.between, self.value_end, self.final_value_end = lexicons
         super().__init__(tools, starts_in)
 
     # -- in running text

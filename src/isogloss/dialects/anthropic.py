@@ -32,6 +32,7 @@ from isogloss.dialects._invoke_calls import (
     block_grammar,
     escape_attribute,
     patterns,
+    syntax,
     write_block,
 )
 from isogloss.dialects._markers import REFUSALS, Markers
@@ -89,7 +90,7 @@ class Anthropic(HumanAssistantDialect):
         return block_grammar(tools, parallel, Marker("</function_calls>"))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> InvokeCallScanner:
-        return InvokeCallScanner(TAGS, MARKERS, tools, starts_in, control)
+        return InvokeCallScanner(syntax(TAGS, MARKERS, control), MARKERS, tools, starts_in, control)
 
 
 def _result(result: ToolMessage) -> str:

@@ -28,7 +28,7 @@ from typing import Any
 
 import regex
 
-from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns
+from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns, syntax
 from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._tag_grammar import calls, parameters
@@ -154,7 +154,7 @@ class Dsml(TurnsDialect):
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> InvokeCallScanner:
         tags, markers = (TOKEN_TAGS, TOKEN_MARKERS) if MARK in control else (TEXT_TAGS, MARKERS)
-        return InvokeCallScanner(tags, markers, tools, starts_in, control)
+        return InvokeCallScanner(syntax(tags, markers, control), markers, tools, starts_in, control)
 
 
 def _tag(writer: PromptWriter, before: str, after: str) -> None:

@@ -29,7 +29,7 @@ import regex
 
 from isogloss.constraints.constraint import Constraint
 from isogloss.dialects._base import format_prompt, offered
-from isogloss.dialects._invoke_calls import InvokeCallScanner, patterns
+from isogloss.dialects._invoke_calls import InvokeCallScanner, patterns, syntax
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._scanner import Prose
@@ -99,7 +99,7 @@ class KimiK3Scanner(InvokeCallScanner):
 
     def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
         markers = _markers(control)
-        super().__init__(tags_of(control), markers, tools, starts_in, control)
+        super().__init__(syntax(tags_of(control), markers, control), markers, tools, starts_in, control)
         thinking = Prose(ReasoningDelta, markers.lexicon(("think_close", "response", "turn_end"), control))
         if self._mode is self.reasoning_prose:
             self._mode = thinking

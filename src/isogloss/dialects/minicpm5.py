@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 import regex
 
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
-from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns, unescape
+from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns, syntax, unescape
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._tag_grammar import calls, parameters
@@ -170,7 +170,7 @@ class MiniCpm5(ChatMLDialect):
         return sequence(calls(tools, _function_grammar), Literal("</function>"))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> MiniCpm5Scanner:
-        return MiniCpm5Scanner(TAGS, MARKERS, tools, starts_in, control)
+        return MiniCpm5Scanner(syntax(TAGS, MARKERS, control), MARKERS, tools, starts_in, control)
 
 
 def _is_json(text: str) -> bool:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, block_grammar, patterns, write_block
+from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, block_grammar, patterns, syntax, write_block
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import Marker, Term
@@ -108,7 +108,7 @@ class MiniMax(TurnsDialect):
         return block_grammar(tools, parallel, Marker("</minimax:tool_call>"))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> InvokeCallScanner:
-        return InvokeCallScanner(TAGS, MARKERS, tools, starts_in, control)
+        return InvokeCallScanner(syntax(TAGS, MARKERS, control), MARKERS, tools, starts_in, control)
 
     def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
         _open(writer, role)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isogloss.dialects._human_assistant import HUMAN, HumanAssistantDialect
-from isogloss.dialects._invoke_calls import InvokeCallScanner, block_grammar, write_block
+from isogloss.dialects._invoke_calls import InvokeCallScanner, block_grammar, syntax, write_block
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects.anthropic import BEGINNING, PATTERNS, TAGS
 from isogloss.grammar import Marker, Term
@@ -70,4 +70,4 @@ class Xml(HumanAssistantDialect):
         return block_grammar(tools, parallel, Marker("</tool_calls>"))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> InvokeCallScanner:
-        return InvokeCallScanner(TAGS, MARKERS, tools, starts_in, control)
+        return InvokeCallScanner(syntax(TAGS, MARKERS, control), MARKERS, tools, starts_in, control)

@@ -7,7 +7,7 @@ JSON pointer into the request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from isogloss.messages import (
     SystemMessage,
     Tool,
     ToolCall,
+    ToolChoice,
     ToolMessage,
     UserMessage,
 )
@@ -34,7 +35,7 @@ from isogloss.openai_chat import (
     response_format_from_openai,
     split_content,
     tool_choice_from_openai,
-    tools_from_openai,
+    tool_from_openai,
 )
 
 _ITEM_TYPES = (
@@ -44,7 +45,12 @@ _ITEM_TYPES = (
     "function_call_output",
     "custom_tool_call",
     "custom_tool_call_output",
+    "code_interpreter_call",
+    "web_search_call",
 )
+_PYTHON = "python"
+"""The tool whose calls are items of the type ``code_interpreter_call``."""
+
 _SPEAKERS: dict[str, type[SystemMessage | DeveloperMessage | UserMessage]] = {
     "system": SystemMessage,
     "developer": DeveloperMessage,
@@ -52,16 +58,22 @@ _SPEAKERS: dict[str, type[SystemMessage | DeveloperMessage | UserMessage]] = {
 }
 
 
-def conversation_from_responses(request: Mapping[str, Any], history: Iterable[Mapping[str, Any]] = ()) -> Conversation:
+def conversation_from_responses(
+    request: Mapping[str, Any],
+    history: Iterable[Mapping[str, Any]] = (),
+    hosted: Mapping[str, Sequence[Tool]] | None = None,
+) -> Conversation:
     """What a Responses request says; fields that do not belong to the conversation are not looked at.
 
     ``history`` are the items that ``previous_response_id`` or ``conversation`` stand for; they come before the input.
     ``instructions`` are a developer message in front of everything. Function tools that do not say ``strict`` are
-    made strict, as that API does. Raises `ConversationError`.
+    made strict, as that API does. ``hosted`` are the tools that stand for the types of tools that are run here. Raises
+    `ConversationError`.
     """
     fields = Fields(request, "")
     said = _messages(fields, history)
-    tools = _tools(fields)
+    hosted = hosted or {}
+    tools = _tools(fields, hosted)
     text = Fields(fields.get("text") or {}, "/text")
     response_format = response_format_from_openai(text.get("format"), "/text/format")
     if response_format is not None and response_format.kind == "json_object" and not mentions_json(said):
@@ -75,7 +87,7 @@ def conversation_from_responses(request: Mapping[str, Any], history: Iterable[Ma
     return Conversation(
         messages=(DeveloperMessage(instructions), *said) if instructions else said,
         tools=tools,
-        tool_choice=tool_choice_from_openai(fields.get("tool_choice"), tools, "/tool_choice"),
+        tool_choice=_tool_choice(fields, tools, hosted),
         response_format=response_format,
         reasoning_effort=reasoning_effort_from_openai(reasoning.get("effort"), "/reasoning/effort"),
         parallel_tool_calls=fields.boolean("parallel_tool_calls", True),
@@ -125,6 +137,8 @@ class _Turns:
             self._reason(item)
         elif kind in ("function_call", "custom_tool_call"):
             self._call(item, is_custom=kind == "custom_tool_call")
+        elif kind in ("code_interpreter_call", "web_search_call"):
+            self._run_call(item, is_python=kind == "code_interpreter_call")
         else:
             self._result(item)
 
@@ -163,6 +177,21 @@ class _Turns:
         self._calls[call_id] = ToolCall(call_id, name, arguments)
         self._called[call_id] = name
 
+    def _run_call(self, item: Fields, *, is_python: bool) -> None:
+        """A call that was run where the model was, with its result. One without a result says nothing to a model."""
+        call_id = item.string("id")
+        if is_python:
+            logs = [Fields(output, place).optional_string("logs") or "" for output, place in item.array("outputs")]
+            name, result = _PYTHON, "".join(logs) if item.has("outputs") else None
+            arguments: dict[str, Any] = {"input": item.optional_string("code") or ""}
+        else:
+            name, result = item.optional_string("name") or "", item.optional_string("output")
+            arguments = arguments_from_json(item.optional_string("arguments") or "{}", item.at("arguments"))
+        if result is None or not name:
+            return
+        self._calls[call_id] = ToolCall(call_id, name, arguments)
+        self.say(ToolMessage(call_id, name, result))
+
     def _result(self, item: Fields) -> None:
         call_id = item.string("call_id")
         name = called_name(call_id, self._called, item.at("call_id"))
@@ -183,10 +212,33 @@ class _Turns:
         self._reasoning, self._text, self._refusal, self._calls = [], [], [], {}
 
 
-def _tools(fields: Fields) -> tuple[Tool, ...]:
-    tools = tools_from_openai(fields.get("tools"), "/tools")
-    said = [Fields(entry, place).has("strict") for entry, place in fields.array("tools")]
-    return tuple(tool if is_said else _made_strict(tool) for tool, is_said in zip(tools, said, strict=True))
+def _tools(fields: Fields, hosted: Mapping[str, Sequence[Tool]]) -> tuple[Tool, ...]:
+    given = [(Fields(entry, place), place) for entry, place in fields.array("tools")]
+    ours = [tool for entry, _ in given for tool in hosted.get(_type_of(entry), ())]
+    theirs = [(entry, place) for entry, place in given if _type_of(entry) not in hosted]
+    tools: dict[str, Tool] = {}
+    for entry, place in theirs:
+        tool = tool_from_openai(entry.members, place)
+        if tool.name in tools or tool.name in {one.name for one in ours}:
+            kind = "custom" if tool.is_custom else "function"
+            raise invalid(f"Tool name {tool.name!r} is used twice", entry.nested(kind).at("name"))
+        tools[tool.name] = tool if entry.has("strict") else _made_strict(tool)
+    return (*tools.values(), *{tool.name: tool for tool in ours}.values())
+
+
+def _tool_choice(fields: Fields, tools: Sequence[Tool], hosted: Mapping[str, Sequence[Tool]]) -> ToolChoice:
+    given = fields.get("tool_choice")
+    if isinstance(given, Mapping):
+        names = {tool.name for tool in tools}
+        ours = hosted.get(_type_of(Fields(given, "/tool_choice")), ())
+        if ours and all(tool.name in names for tool in ours):
+            return ToolChoice("required", tuple(tool.name for tool in ours))
+    return tool_choice_from_openai(given, tools, "/tool_choice")
+
+
+def _type_of(entry: Fields) -> str:
+    kind = entry.get("type")
+    return kind if isinstance(kind, str) else ""
 
 
 def _made_strict(tool: Tool) -> Tool:

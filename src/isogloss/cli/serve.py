@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from isogloss.server import ApiKey
+    from isogloss.server.hosted_tools import MakeKit
 
 _KEY = "VARIABLE"
 
@@ -55,6 +58,16 @@ def command(
     max_waiting: Annotated[int, typer.Option(min=0, help="Generations that may wait; beyond that: 503.")] = 1024,
     timeout_seconds: Annotated[float, typer.Option(min=0.001, help="Longest that a generation may take.")] = 1800,
     drain_seconds: Annotated[float, typer.Option(min=0, help="How long requests may go on after a stop.")] = 30,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A tool to run here for the model: python (runs whatever code it writes, with this user's rights) or "
+            "browser; may be repeated."
+        ),
+    ] = None,
+    search_url: Annotated[
+        str | None, typer.Option(help="The browser's search service, one that answers in SearXNG's JSON.")
+    ] = None,
     cors_origin: Annotated[
         list[str] | None, typer.Option(help="A web page's origin that may use the server; may be repeated.")
     ] = None,
@@ -89,6 +102,7 @@ def command(
         timeout_seconds=timeout_seconds,
         drain_seconds=drain_seconds,
         cors_origins=tuple(cors_origin or ()),
+        hosted_tools=_hosted_tools(tool or (), search_url),
         log_content=log_content,
     )
     if log_format not in ("text", "json"):
@@ -116,6 +130,16 @@ def _demo(dialect: str | None) -> tuple[str, str]:
     from isogloss.demo_model import demo_model_path
 
     return str(demo_model_path()), dialect or DIALECT
+
+
+def _hosted_tools(names: Sequence[str], search_url: str | None) -> dict[str, MakeKit]:
+    from isogloss.server.hosted_tools import browser_kit, python_kit
+
+    known: dict[str, MakeKit] = {"python": python_kit, "browser": browser_kit(search_url)}
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(f"Expected one of {', '.join(known)}, got {name!r}", param_hint="--tool")
+    return {name: known[name] for name in names}
 
 
 def _keys(variable: str | None, path: Path | None) -> tuple[ApiKey, ...]:

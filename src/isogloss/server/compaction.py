@@ -58,7 +58,7 @@ async def compact(service: Service, owner: str, body: dict[str, Any]) -> dict[st
         "object": "response.compaction",
         "created_at": int(time.time()),
         "output": [*({**item, "status": "completed"} for item in said), sealed],
-        "usage": usage_of(turn),
+        "usage": usage_of([turn]),
     }
 
 

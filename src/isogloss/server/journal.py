@@ -12,7 +12,8 @@ import msgspec
 
 from isogloss.server.response_store import ResponseStore, StoredResponse
 
-Event = dict[str, Any]
+StreamMessage = dict[str, Any]
+"""An event of a stream as it is sent, with its type and number."""
 
 _MOST_PENDING = 1024
 """Events that may wait for the database before the response has to."""
@@ -28,10 +29,10 @@ class Journal(Protocol):
     async def begin(self, response: StoredResponse) -> None:
         """The response is going to be made."""
 
-    async def add(self, event: Event, response: StoredResponse) -> None:
+    async def add(self, event: StreamMessage, response: StoredResponse) -> None:
         """An event that is going to be sent, and how far the response came."""
 
-    async def end(self, event: Event, response: StoredResponse) -> None:
+    async def end(self, event: StreamMessage, response: StoredResponse) -> None:
         """The last event, and the response as it ended."""
 
 
@@ -40,9 +41,9 @@ class Forgotten:
 
     async def begin(self, response: StoredResponse) -> None: ...
 
-    async def add(self, event: Event, response: StoredResponse) -> None: ...
+    async def add(self, event: StreamMessage, response: StoredResponse) -> None: ...
 
-    async def end(self, event: Event, response: StoredResponse) -> None: ...
+    async def end(self, event: StreamMessage, response: StoredResponse) -> None: ...
 
 
 class Checkpoints:
@@ -56,11 +57,11 @@ class Checkpoints:
     async def begin(self, response: StoredResponse) -> None:
         await self._store.begin(self._owner, response)
 
-    async def add(self, event: Event, response: StoredResponse) -> None:
+    async def add(self, event: StreamMessage, response: StoredResponse) -> None:
         if event["type"] == "response.output_item.done" and not await self._store.advance(response.id, response.body):
             raise LostResponseError
 
-    async def end(self, event: Event, response: StoredResponse) -> None:
+    async def end(self, event: StreamMessage, response: StoredResponse) -> None:
         if not await self._store.end(self._owner, response, self._conversation_id):
             raise LostResponseError
 
@@ -84,7 +85,7 @@ class Recording:
     async def begin(self, response: StoredResponse) -> None:
         await self._store.begin(self._owner, response)
 
-    async def add(self, event: Event, response: StoredResponse) -> None:
+    async def add(self, event: StreamMessage, response: StoredResponse) -> None:
         self._pending.append((event["sequence_number"], msgspec.json.encode(event)))
         if event["type"] in ("response.in_progress", "response.output_item.done"):
             self._body = dict(response.body)
@@ -94,7 +95,7 @@ class Recording:
         elif len(self._pending) >= _MOST_PENDING:
             await self._settle()
 
-    async def end(self, event: Event, response: StoredResponse) -> None:
+    async def end(self, event: StreamMessage, response: StoredResponse) -> None:
         await self._settle()
         events = [*self._pending, (event["sequence_number"], msgspec.json.encode(event))]
         is_mine = await self._store.end(self._owner, response, self._conversation_id, events)

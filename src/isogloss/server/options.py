@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from isogloss.server.auth import ApiKey
 from isogloss.server.database import MEMORY
+from isogloss.server.hosted_tools import MakeKit
 
 
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,5 +39,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long running requests may go on after the server was told to stop."""
     cors_origins: tuple[str, ...] = ()
     """Web pages that may use the server from a browser; ``*`` is every page."""
+    hosted_tools: Mapping[str, MakeKit] = msgspec.field(default_factory=dict)
+    """Tools that this server runs for the model, by name: ``python``, ``browser``."""
     log_content: bool = False
     """Whether requests and answers are written to the log."""

@@ -47,7 +47,9 @@ async def read(
     def opened(item: Any, pointer: str) -> Any:
         return opened_item(service, owner, item, pointer)
 
-    return await asyncio.to_thread(read_response_request, {**body, "input": given}, history, opened)
+    return await asyncio.to_thread(
+        read_response_request, {**body, "input": given}, history, opened, service.options.hosted_tools
+    )
 
 
 async def _history(service: Service, owner: str, fields: Fields, known: Mapping[str, StoredResponse]) -> list[Item]:

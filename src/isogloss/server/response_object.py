@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from isogloss.chat import Turn
@@ -41,15 +42,15 @@ class ResponseObject:
         """So far the output is this."""
         self.fields["output"] = _whole(items)
 
-    def end(self, finish: str, items: list[dict[str, Any]], turn: Turn) -> None:
-        """The turn is over."""
+    def end(self, finish: str, items: list[dict[str, Any]], turns: Sequence[Turn]) -> None:
+        """The last turn is over."""
         reason = _INCOMPLETE.get(finish)
         self.fields |= {
             "status": "completed" if reason is None else "incomplete",
             "completed_at": int(time.time()) if reason is None else None,
             "incomplete_details": None if reason is None else {"reason": reason},
             "output": items,
-            "usage": usage_of(turn),
+            "usage": usage_of(turns),
         }
 
     def fail(self, error: IsoglossError | None, items: list[dict[str, Any]]) -> None:
@@ -87,7 +88,10 @@ def _echo(request: ResponseRequest) -> dict[str, Any]:
         "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
         "store": request.store,
         "text": {"format": text.get("format") or {"type": "text"}, "verbosity": text.get("verbosity") or "medium"},
-        "tools": [_tool(tool) for tool in request.conversation.tools],
+        "tools": [
+            *(_tool(tool) for tool in request.conversation.tools if tool.name not in request.hosted.names),
+            *request.hosted.entries,
+        ],
     }
 
 
@@ -135,13 +139,15 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"type": "custom", "name": tool.name, "description": tool.description or None, "format": form}
 
 
-def usage_of(turn: Turn) -> dict[str, Any]:
-    """The engine's counts, as a response has them."""
-    usage = turn.usage
+def usage_of(turns: Sequence[Turn]) -> dict[str, Any]:
+    """The engine's counts, as a response has them: of all turns that it took."""
+    prompt = sum(turn.usage.prompt_tokens for turn in turns)
+    completion = sum(turn.usage.completion_tokens for turn in turns)
+    cached = sum(turn.usage.cached_tokens for turn in turns)
     return {
-        "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": turn.reasoning_tokens},
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": completion,
+        "output_tokens_details": {"reasoning_tokens": sum(turn.reasoning_tokens for turn in turns)},
+        "total_tokens": prompt + completion,
     }

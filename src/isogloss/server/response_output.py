@@ -17,6 +17,8 @@ from isogloss.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from isogloss.messages import ToolCall
+from isogloss.server.hosted_calls import HOSTED_FIELDS, HostedCall, search_action
 from isogloss.server.items import ID_PREFIXES, new_id
 from isogloss.server.logprobs import logprob_entries
 
@@ -39,22 +41,33 @@ _PARTS = {
 }
 
 
+_WRITTEN = {"function_call": "arguments", "custom_tool_call": "input", "code_interpreter_call": "code"}
+"""The field in which a call has what the model wrote."""
+
+
 class ResponseOutput:
     """Takes a turn's updates, gives the events of a stream, and has the ``items`` in the end.
 
     The events must be used before the next update is added. A call that was cut short streams as an item that ends
     ``incomplete``; it is no call, so the ``items`` have its text instead. ``seal`` encrypts the text of reasoning,
-    where that was asked for.
+    where that was asked for. ``hosted_type`` gives the type of the item that a call of a tool becomes that is run here;
+    once a turn is over, such ``calls`` wait to be run.
     """
 
     def __init__(
-        self, custom_tools: frozenset[str], wants_logprobs: bool, seal: Callable[[str], str] | None = None
+        self,
+        custom_tools: frozenset[str],
+        wants_logprobs: bool,
+        seal: Callable[[str], str] | None = None,
+        hosted_type: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self.items: list[dict[str, Any]] = []
         self.finish = ""
         self._custom_tools = custom_tools
         self._wants_logprobs = wants_logprobs
         self._seal = seal
+        self._hosted_type = hosted_type
+        self.calls: list[HostedCall] = []
         self._opened = -1
         self._item: dict[str, Any] | None = None
         self._part: dict[str, Any] | None = None
@@ -131,6 +144,12 @@ class ResponseOutput:
 
     def _open_call(self, event: ToolCallStart) -> Iterator[StreamEvent]:
         yield from self._close_item("completed")
+        hosted = self._hosted_type(event.name)
+        if hosted is not None:
+            self._said = []
+            yield self._open_item(hosted, {**HOSTED_FIELDS[hosted], "name": event.name})
+            yield f"response.{hosted}.in_progress", self._item_place()
+            return
         is_custom = event.name in self._custom_tools
         kind, body = ("custom_tool_call", "input") if is_custom else ("function_call", "arguments")
         self._said = []
@@ -144,6 +163,9 @@ class ResponseOutput:
 
     def _end_call(self, event: ToolCallEnd) -> Iterator[StreamEvent]:
         assert self._item is not None
+        if self._item["type"] in HOSTED_FIELDS:
+            yield from self._end_hosted_call(event)
+            return
         if self._item["type"] == "function_call":
             self._item["arguments"] = "".join(self._said)
             done = {**self._item_place(), "arguments": self._item["arguments"], "name": self._item["name"]}
@@ -154,9 +176,22 @@ class ResponseOutput:
             yield "response.custom_tool_call_input.done", {**self._item_place(), "input": text}
         yield from self._close_item("completed")
 
+    def _end_hosted_call(self, event: ToolCallEnd) -> Iterator[StreamEvent]:
+        assert self._item is not None
+        item, place = self._item, self._item_place()
+        if "code" in item:
+            item["code"] = code = str(event.arguments.get("input", event.arguments.get("code", "")))
+            yield "response.code_interpreter_call_code.delta", {**place, "delta": code}
+            yield "response.code_interpreter_call_code.done", {**place, "code": code}
+        else:
+            item["arguments"] = "".join(self._said)
+            item["action"] = search_action(item["name"], event.arguments)
+        self.calls.append(HostedCall(ToolCall(item["id"], item["name"], event.arguments), item, self._opened))
+        self._item = None
+
     def _drop_call(self) -> Iterator[StreamEvent]:
         if self._item is not None:
-            self._item["arguments" if self._item["type"] == "function_call" else "input"] = "".join(self._said)
+            self._item[_WRITTEN.get(self._item["type"], "arguments")] = "".join(self._said)
             yield from self._close_item("incomplete")
             self.items.pop()
 

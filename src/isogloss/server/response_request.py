@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from isogloss.engines import Sampling
 from isogloss.json_fields import Fields, as_choice, as_string, invalid
 from isogloss.messages import Conversation
 from isogloss.openai_responses import conversation_from_responses
+from isogloss.server.hosted_tools import HostedTools, MakeKit
 from isogloss.server.items import Item, kept_items
 from isogloss.server.request_fields import (
     MOST_TOP_LOGPROBS,
@@ -84,6 +85,8 @@ class ResponseRequest(msgspec.Struct, frozen=True):
     history: tuple[Item, ...]
     input_items: tuple[Item, ...]
     metadata: dict[str, str]
+    hosted: HostedTools
+    max_tool_calls: int | None
     body: dict[str, Any]
 
     @property
@@ -93,17 +96,21 @@ class ResponseRequest(msgspec.Struct, frozen=True):
 
 
 def read_response_request(
-    body: dict[str, Any], history: Sequence[Item] = (), opened: Callable[[Any, str], Any] = lambda item, _: item
+    body: dict[str, Any],
+    history: Sequence[Item] = (),
+    opened: Callable[[Any, str], Any] = lambda item, _: item,
+    enabled: Mapping[str, MakeKit] | None = None,
 ) -> ResponseRequest:
     """``history`` are the items that came before, and ``opened`` gives an item, and its pointer, with what is sealed in
-    it. Raises `RequestError` for the first thing that is wrong."""
+    it. ``enabled`` are the tools that may be run here. Raises `RequestError` for the first thing that is wrong."""
     fields = Fields(body, "")
     check_fields(fields, _KNOWN, _REFUSED)
     given = body.get("input")
     if isinstance(given, list):
         given = [opened(item, f"/input/{position}") for position, item in enumerate(given)]
     past = [opened(item, f"/history/{position}") for position, item in enumerate(history)]
-    conversation = conversation_from_responses({**body, "input": given}, past)
+    hosted = HostedTools.asked_for(body, enabled or {})
+    conversation = conversation_from_responses({**body, "input": given}, past, hosted.by_type())
     check_strict_schemas(conversation, "/text/format/schema", "/tools/{}/parameters", format_code="invalid_json_schema")
     check_tuning(fields)
     _check_options(fields)
@@ -125,13 +132,14 @@ def read_response_request(
         history=tuple(history),
         input_items=kept_items(body["input"]),
         metadata=metadata(fields),
+        hosted=hosted,
+        max_tool_calls=fields.integer("max_tool_calls", 1),
         body=body,
     )
 
 
 def _check_options(fields: Fields) -> None:
     """What has no effect here, but is sent back, must be what the API says it is."""
-    fields.integer("max_tool_calls", 1)
     if fields.has("stream_options"):
         fields.object("stream_options").boolean("include_obfuscation", False)
     if fields.has("text") and fields.object("text").has("verbosity"):

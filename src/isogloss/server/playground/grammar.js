@@ -6,7 +6,7 @@ import { calmly, make } from "./dom.js";
 const NAMES = { 9: "tab", 10: "line break", 13: "return", 32: "space" };
 const SHORTEST_RANGE = 3;
 const MOST_CHIPS = 48;
-const SHOWN_BEFORE = 160;
+const SHOWN_BEFORE = 60;
 const LAST_OF_ALL = 0x10ffff;
 
 // `request()` gives the body to ask with, or a string that says why there is nothing to ask. `pick(text)` is told
@@ -72,7 +72,7 @@ function chip(label, text, pick, kind) {
 
 // Single characters can be chosen; ranges are told.
 function partsOf(low, high, isExact) {
-  if (high === LAST_OF_ALL && low <= 0x80) return [["any other character", null]];
+  if (high === LAST_OF_ALL && low <= 0x80) return [[low === 0 ? "any character" : "any character beyond ASCII", null]];
   if (high - low < SHORTEST_RANGE) {
     const codes = Array.from({ length: high - low + 1 }, (_, position) => low + position);
     return codes.map((code) => [nameOf(code), String.fromCodePoint(code)]);

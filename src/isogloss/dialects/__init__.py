@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_origin
 
 from isogloss.dialects._base import Dialect
 from isogloss.errors import UnknownDialectError
@@ -69,5 +69,6 @@ def _plugged_in() -> dict[str, EntryPoint]:
 
 
 def _classes(module: object) -> list[type[Dialect]]:
-    values = vars(module).values()
-    return [v for v in values if isinstance(v, type) and issubclass(v, Dialect) and "name" in vars(v)]
+    # On Python 3.10 an alias such as `Callable[[str], None]` is an instance of `type` too.
+    values = [value for value in vars(module).values() if isinstance(value, type) and get_origin(value) is None]
+    return [v for v in values if issubclass(v, Dialect) and "name" in vars(v)]

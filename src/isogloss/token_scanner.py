@@ -15,16 +15,22 @@ import codecs
 import copy
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from types import MethodType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from isogloss.dialects import Dialect
+from isogloss.dialects._lexicon import Lexicon
 from isogloss.dialects._repairs import NotesRepairs, Repair
+from isogloss.dialects._scanner import Prose
 from isogloss.errors import OutputError, TokenizerError
 from isogloss.events import Event, Malformed, Piece
 from isogloss.messages import Tool
 from isogloss.tokenizers import Tokenizer
 
-_NOTATIONS = "isogloss.notations"
+_OURS = "isogloss."
+_SCHEMAS = "isogloss.schema"
 _REPLACEMENT = "\ufffd"
 
 
@@ -206,20 +212,23 @@ class TokenScanner:
 
 
 def _copied(value: Any) -> Any:
-    """Containers and readers of notations by copy: all else that a scanner holds never changes."""
+    """The state in ``value`` by copy. What a scanner only looks things up in never changes, and is shared."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, (list, set)):
+    if isinstance(value, list):
+        return value.copy() if not value or type(value[0]) is str else [_copied(item) for item in value]
+    if isinstance(value, set):
         return value.copy()
-    if type(value).__module__.startswith(_NOTATIONS):
-        return _copied_reader(value)
-    return value
+    module = type(value).__module__
+    is_shared = isinstance(value, (Prose, Lexicon, msgspec.Struct, tuple)) or module.startswith(_SCHEMAS)
+    return value if is_shared or not module.startswith(_OURS) else _copied_object(value)
 
 
-def _copied_reader(reader: Any) -> Any:
-    twin = copy.copy(reader)
-    for kind in type(reader).__mro__:
-        for name in getattr(kind, "__slots__", ()):
-            if hasattr(reader, name):
-                setattr(twin, name, _copied(getattr(reader, name)))
+def _copied_object(value: Any) -> Any:
+    twin = copy.copy(value)
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(value, name)]
+    for name in (*slots, *getattr(value, "__dict__", ())):
+        part = getattr(value, name)
+        is_own_method = isinstance(part, MethodType) and part.__self__ is value
+        setattr(twin, name, MethodType(part.__func__, twin) if is_own_method else _copied(part))
     return twin

@@ -40,8 +40,9 @@ LIMIT = 120.0
 LONGEST_OUTPUT = 50_000
 """Characters of one call's output; of more, the beginning and the end are kept."""
 
-_GRACE = 5.0
-"""Seconds that a kernel has to obey an interruption, at most; no more than the call itself had."""
+GRACE = 5.0
+"""Seconds that a kernel has to obey an interruption."""
+
 _START_LIMIT = 60.0
 _POLL = 1.0
 _QUIET = "The code ran and printed nothing."
@@ -52,9 +53,9 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 class PythonTool:
     """A kernel, started by the first call. Calls run one after the other.
 
-    ``limit`` is how many seconds one call may take: then it is interrupted, and where that does not help the kernel is
-    started anew. ``directory`` is where it runs, by default a temporary one that is removed in the end. With
-    ``connection_file`` it uses a kernel that somebody else started, and never starts or stops one.
+    ``limit`` is how many seconds one call may take: then it is interrupted, and where that does not help for ``grace``
+    seconds the kernel is started anew. ``directory`` is where it runs, by default a temporary one that is removed in
+    the end. With ``connection_file`` it uses a kernel that somebody else started, and never starts or stops one.
     """
 
     def __init__(
@@ -62,11 +63,13 @@ class PythonTool:
         *,
         kernel: str = "python3",
         limit: float = LIMIT,
+        grace: float = GRACE,
         directory: str | PathLike[str] | None = None,
         connection_file: str | PathLike[str] | None = None,
     ) -> None:
         self.tools = (TOOL,)
         self.limit = limit
+        self._grace = grace
         self._kernel = kernel
         self._connection_file = connection_file
         self._directory = directory
@@ -167,7 +170,7 @@ class PythonTool:
             return "The Python kernel died. It will be started anew; all variables are lost."
         reason = f"The code took longer than {self.limit:g} seconds and was interrupted."
         await self._interrupt(client)
-        if await self._follow(client, cell, time.monotonic() + min(_GRACE, self.limit)):
+        if await self._follow(client, cell, time.monotonic() + self._grace):
             return reason
         if self._manager is None:
             await self._stop()
@@ -181,7 +184,7 @@ class PythonTool:
             return
         client.control_channel.send(client.session.msg("interrupt_request", {}))
         with suppress(queue.Empty):
-            await client.get_control_msg(timeout=min(_GRACE, self.limit))
+            await client.get_control_msg(timeout=self._grace)
 
 
 class _Cell:

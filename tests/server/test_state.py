@@ -296,6 +296,21 @@ def test_a_cancelled_caller_does_not_break_a_transaction_off() -> None:
     asyncio.run(work())
 
 
+@every_store
+@pytest.mark.parametrize("path", ["responses/a%00b", "conversations/%00", "chat/completions?model=%00", "models/%00"])
+def test_ids_with_nul(store: str, path: str) -> None:
+    with running(store) as served:
+        answer = httpx.get(f"{served.url}/v1/{path}", trust_env=False)
+        assert answer.status_code in (400, 404)
+
+
+@every_store
+def test_nul_in_what_is_said(store: str) -> None:
+    with running(store, "a\0b") as served:
+        response = served.client().responses.create(model="default", input="c\0d")
+        assert served.client().responses.retrieve(response.id).output_text == "a\0b"
+
+
 @pytest.mark.parametrize("url", ["mysql://x/y", "nonsense", "http://x"])
 def test_a_store_that_is_none(url: str) -> None:
     with pytest.raises(RequestError, match="Expected `memory`"):

@@ -73,6 +73,7 @@ class Database:
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.now: sa.ColumnElement[float] = sa.literal_column(_NOW[parsed.get_backend_name()], sa.Float())
         self._engine = _sqlite(parsed) if self.is_sqlite else create_async_engine(parsed, pool_pre_ping=True)
+        sa.event.listen(self._engine.sync_engine, "before_cursor_execute", _refuse_nul)
         self._running: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
@@ -94,7 +95,7 @@ class Database:
     async def run(self, work: Callable[[AsyncConnection], Awaitable[_Result]]) -> _Result:
         """Do ``work`` in one transaction. It is done whole even when the caller is cancelled meanwhile.
 
-        Raises `StateUnavailableError`.
+        Raises `StateUnavailableError`, and `RequestError` for a text that cannot be looked for.
         """
         task = asyncio.ensure_future(self._transaction(work))
         self._running.add(task)
@@ -148,6 +149,14 @@ def _sqlite(url: URL) -> AsyncEngine:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
+
+
+def _refuse_nul(_: object, __: object, ___: str, parameters: Any, *____: object) -> None:
+    """No id has the character NUL, which PostgreSQL takes in no text. JSON escapes it."""
+    for row in parameters if isinstance(parameters, list) else [parameters]:
+        for value in row.values() if isinstance(row, dict) else row:
+            if isinstance(value, str) and "\0" in value:
+                raise RequestError("Expected a text without NUL", code="invalid_value")
 
 
 def _migrate(connection: sa.Connection) -> None:

@@ -85,6 +85,7 @@ def playground(service: Service) -> APIRouter:
 
         router.add_api_route(API_PATH + name, answer, methods=["POST"])
 
+    answers("sample", lambda body: views.sample(body, service.chat.dialect))
     answers("scan", lambda body: views.scanned(body, service.chat.dialect))
     answers("convert", lambda body: views.converted(body, service.chat.dialect))
     answers("constraint", lambda body: views.constrained(body, service.chat.dialect))
@@ -115,7 +116,7 @@ async def _about(service: Service) -> dict[str, Any]:
 
 
 def _dialect(dialect: Dialect) -> dict[str, Any]:
-    return {"name": dialect.name, "title": dialect.title, "sample": views.sample(dialect)}
+    return {"name": dialect.name, "title": dialect.title}
 
 
 async def _chat_events(service: Service, turn: Turn) -> AsyncGenerator[bytes, None]:

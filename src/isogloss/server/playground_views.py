@@ -56,8 +56,9 @@ _SAMPLE = AssistantMessage(
 )
 
 
-def sample(dialect: Dialect) -> dict[str, Any]:
-    """A turn that shows what the dialect looks like, and the tool that it calls."""
+def sample(body: Mapping[str, Any], served: Dialect) -> dict[str, Any]:
+    """A turn that shows what a dialect looks like, and the tool that it calls."""
+    dialect = get_dialect(Fields(body, "").optional_string("dialect") or served.name)
     output = dialect.render_output(_SAMPLE, (_SAMPLE_TOOL,))
     function = {
         "name": _SAMPLE_TOOL.name,
@@ -65,6 +66,7 @@ def sample(dialect: Dialect) -> dict[str, Any]:
         "parameters": _SAMPLE_TOOL.parameters,
     }
     return {
+        "dialect": dialect.name,
         "output": output,
         "starts_in": _opening(dialect, (_SAMPLE_TOOL,)),
         "tools": [{"type": "function", "function": function}],

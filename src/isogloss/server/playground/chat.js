@@ -173,7 +173,8 @@ class Turn {
 }
 
 function told(usage) {
-  return `${usage.prompt_tokens} tokens in, ${usage.completion_tokens} out`;
+  const read = usage.prompt_tokens ? `${usage.prompt_tokens} tokens read, ` : "";
+  return `${read}${usage.completion_tokens} written`;
 }
 
 // --- the conversation

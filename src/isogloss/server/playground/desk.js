@@ -9,13 +9,11 @@ import { change, onChange, state } from "./state.js";
 
 const LONGEST_FOR_GRAMMAR = 20000;
 
-let about;
 let scan = null;
 let characters = [];
 let grammar;
 
-export function startDesk(served) {
-  about = served;
+export function startDesk(about) {
   byId("desk-dialect").append(
     make("option", { value: "detect" }, "Detect"),
     ...about.dialects.map(({ name }) => make("option", { value: name }, name)),
@@ -46,11 +44,14 @@ export function startDesk(served) {
   });
 }
 
-function showSample() {
-  const name = state.dialect === "detect" ? about.dialect : state.dialect;
-  const { output, starts_in: startsIn, tools: known } = about.dialects.find((dialect) => dialect.name === name).sample;
-  const told = state.tools.trim() ? {} : { tools: JSON.stringify(known, null, 2) };
-  change({ output, dialect: name, startsIn: startsIn === "text" ? "" : startsIn, step: null, ...told });
+async function showSample() {
+  try {
+    const { dialect, output, starts_in: start, tools: known } = await ask("sample", state.dialect === "detect" ? {} : { dialect: state.dialect });
+    const told = state.tools.trim() ? {} : { tools: JSON.stringify(known, null, 2) };
+    change({ output, dialect, startsIn: start === "text" ? "" : start, step: null, ...told });
+  } catch (error) {
+    fault(error);
+  }
 }
 
 const refresh = calmly(async (isLatest) => {

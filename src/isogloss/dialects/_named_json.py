@@ -58,15 +58,27 @@ class NamedJsonScanner(JsonCallScanner):
 
     def _in_arguments(self) -> bool:
         if self._has_controls and (token := _STAND_IN(self._text, self._pos)) is not None:
-            reader = self._reader
-            self._pos, fragment = reader.read(self._text[: token.start()], self._pos)
-            if fragment:
-                self._delta(fragment, reader.settled)
-            if not (reader.done or reader.fault):
-                self._fault(NOT_CLOSED)
-                return True
+            return self._cut_off(token.start())
+        if not self._name:
+            return super()._in_arguments()
+        reader = self._reader
+        self._pos, fragment = reader.read(self._text, self._pos)
+        if fragment:
+            self._delta(fragment, reader.settled)
+        return self._value_done() if reader.done or reader.fault else False
+
+    def _cut_off(self, end: int) -> bool:
+        """A control token stands at ``end``: the arguments are whole before it, or never."""
+        reader = self._reader
+        self._pos, fragment = reader.read(self._text[:end], self._pos)
+        if fragment and self._name:
+            self._delta(fragment, reader.settled)
+        elif fragment:
+            self._waiting.append(fragment)
+        if reader.done or reader.fault:
             return self._value_done()
-        return super()._in_arguments()
+        self._fault(NOT_CLOSED)
+        return True
 
     def _member_done(self) -> None:
         """The arguments are whole."""

@@ -100,6 +100,7 @@ class GemmaReader(ContainerReader):
         "_is_bare",
         "_key_text",
         "_pieces",
+        "_seek",
         "_streams",
         "_view",
         "_views",
@@ -119,12 +120,13 @@ class GemmaReader(ContainerReader):
         self._streams = True
         self._pieces: list[str] = []
         self._ends = delimiters.in_object
+        self._seek: Callable[..., re.Match[str] | None] | None = None
+        """What finds the end of the string that streams now."""
 
     def read(self, text: str, pos: int) -> tuple[int, str]:
         """Read on from ``pos``: how far it got, and the JSON text that this settles."""
-        if (
-            self._expect == STRING and self._streams and self._inner is None and self._ends.candidate(text, pos) is None
-        ):  # the fast path: a piece inside a string
+        seek = self._seek
+        if seek is not None and seek(text, pos) is None:  # the fast path: a piece inside a string
             self.settled = len(text)
             return len(text), json_string(text[pos:])
         return super().read(text, pos)
@@ -178,6 +180,7 @@ class GemmaReader(ContainerReader):
         self._begin_text(out, end)
         if self._streams:
             self._put(out, '"', end)
+            self._seek = self._ends.candidate
         return end - pos
 
     def _quote(self, text: str, pos: int, out: list[str]) -> int:
@@ -295,7 +298,7 @@ class GemmaReader(ContainerReader):
     def _settle(self, out: list[str], end: int) -> bool:
         """The key or value that is text is whole. False at a fault."""
         quoted = self._inner is not None
-        self._inner = None
+        self._inner = self._seek = None
         if self._streams:
             if not quoted:
                 self._put(out, '"', end)

@@ -57,9 +57,9 @@ class Hermes(ChatMLDialect):
     """JSON between tool_call tags."""
 
     name = "hermes"
-    title = "Hermes 2 and 3, Qwen2.5, QwQ"
+    title = "Hermes 2 and 3, Qwen2.5, QwQ, Granite 4"
     markers = MARKERS
-    model_ids = r"hermes|qwen-?2|qwq"
+    model_ids = r"hermes|qwen-?2|qwq|granite-?4"
     templates = r"\A(?=[\s\S]*<tool_call>)(?![\s\S]*(?:<think>|<function=|<arg_key>|\]minimax\[))"
     results_role: ClassVar[str] = "tool"
 

@@ -62,7 +62,8 @@ class Delimiters:
         member = rf",\s{{0,8}}+(?:{key}|{delimiter}|[\"'}}]|{close})"
         forgotten = rf"(?P<forgotten>,\s{{0,8}}+{key}\s?{delimiter}(?=\s{{0,8}}+[^\s,}}\]]))"
         swallowed = rf"(?P<swallowed>{close}\s{{0,8}}+{regex.escape(call)})"
-        first = "|".join({rf"{re.escape(mark[0])}(?={re.escape(mark[1])}|\Z)" for mark in (quote, call_close)})
+        seconds = "".join({re.escape(mark[1]) for mark in (quote, call_close)})
+        first = rf"[{re.escape(quote[0])}{re.escape(call_close[0])}](?=[{seconds}]|\Z)"
 
         def ends(follows: str, first: str, *others: str) -> _Ends:
             ahead = "" if is_certain else rf"(?=\s{{0,8}}+(?:{follows}))"

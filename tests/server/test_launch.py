@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import httpx
 import openai
 import pytest
 
+from isogloss.cli import main
 from isogloss.engines import ModelInfo
 from isogloss.errors import UnknownDialectError
 from isogloss.server.launch import dialect_of
@@ -29,7 +31,7 @@ def script(tmp_path: Path) -> Path:
 def running(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`isogloss serve` in a process of its own, and what it says when it is ready."""
     process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment or None
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
     assert process.stdout is not None
     try:
@@ -39,9 +41,10 @@ def running(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Po
         process.communicate(timeout=30)
 
 
-def test_a_served_script(script: Path) -> None:
+def test_a_served_script(script: Path, tmp_path: Path) -> None:
     arguments = ["--model", str(script), "--engine", "scripted", "--dialect", "hermes", "--port", "0"]
-    with running(*arguments, "--alias", "gpt-4o", "--api-key-env", "KEY", KEY="secret") as (_, line):
+    arguments += ["--alias", "gpt-4o", "--api-key-env", "KEY", "--log-level", "info", "--log-format", "json"]
+    with running(*arguments, KEY="me secret", ISOGLOSS_STATE_DIR=str(tmp_path)) as (process, line):
         told, _, url = line.rpartition(" at ")
         assert told == "Serving scripted (hermes on scripted)"
         assert url.startswith("http://127.0.0.1:")
@@ -49,16 +52,37 @@ def test_a_served_script(script: Path) -> None:
             completion = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "x"}])
         assert completion.choices[0].message.content == "It is 5."
         assert httpx.get(f"{url}/models", trust_env=False).status_code == 401
+        assert (tmp_path / "server.sqlite").exists()
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    lines = [json.loads(text) for text in said.splitlines()]
+    asked = [(one["path"], one["status"], one["key"]) for one in lines if one["logger"] == "isogloss.server.access"]
+    assert asked == [("/v1/chat/completions", 200, "me"), ("/v1/models", 401, "")]
+    assert all(one["request_id"].startswith("req_") for one in lines if "path" in one)
+    assert "It is 5." not in said
 
 
-def refused(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+Refused = Callable[..., tuple[int, str]]
 
 
-def test_a_port_that_is_taken(script: Path) -> None:
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """``refused(*arguments)``: the exit code of `isogloss serve`, and what it says."""
+    monkeypatch.setenv("ISOGLOSS_STATE_DIR", str(tmp_path))
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["isogloss", "serve", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert isinstance(caught.value.code, int)
+        return caught.value.code, told.err
+
+    return run
+
+
+def test_a_port_that_is_taken(script: Path, refused: Refused) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -82,9 +106,14 @@ def test_a_port_that_is_taken(script: Path) -> None:
         (["--model", "SCRIPT", "--engine", "scripted", "--api-key-env", "NO_SUCH_KEY"], 2, "NO_SUCH_KEY"),
         (["--model", "SCRIPT", "--engine-option", "threads"], 2, "Expected NAME=VALUE"),
         (["--model", "SCRIPT", "--port", "99999"], 2, "65535"),
+        (["--model", "SCRIPT", "--log-format", "xml"], 2, "Expected text or json"),
+        (["--model", "SCRIPT", "--tool", "shell"], 2, "Expected one of python, browser"),
+        (["--model", "SCRIPT", "--store", "mysql://x", "--port", "0"], 2, "Expected `memory`"),
+        (["--model", "SCRIPT", "--store", "sqlite:////proc/none/x", "--port", "0"], 3, "unable to open database file"),
+        (["--model", "SCRIPT", "--api-key-file", "/none"], 2, "Cannot read the keys"),
     ],
 )
-def test_what_cannot_be_served(script: Path, arguments: list[str], code: int, message: str) -> None:
+def test_what_cannot_be_served(script: Path, refused: Refused, arguments: list[str], code: int, message: str) -> None:
     found, said = refused(*[str(script) if argument == "SCRIPT" else argument for argument in arguments])
     assert found == code
     assert message in said

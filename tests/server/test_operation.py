@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from isogloss.dialects import get_dialect
 from isogloss.engines import Usage
 from isogloss.engines.scripted import Script, ScriptedEngine
 from isogloss.errors import EngineUnavailableError, RequestError
-from isogloss.server import ApiKey, create_app
+from isogloss.server import ApiKey, create_app, tracing
 from isogloss.server.admission import Admission
 from isogloss.server.auth import ANYBODY, Keys, parse_keys, read_keys
 from isogloss.server.errors import AuthenticationError, OverloadedError, RateLimitError
@@ -293,6 +295,23 @@ def test_a_line_of_the_log() -> None:
     except ValueError as error:
         record.exc_info = (ValueError, error, None)
     assert "ValueError: x" in json.loads(JsonFormatter().format(record))["exception"]
+
+
+def test_requests_are_traced(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans: list[tuple[str, dict[str, str]]] = []
+
+    class Tracer:
+        @contextmanager
+        def start_as_current_span(self, name: str, attributes: dict[str, str]) -> Iterator[None]:
+            spans.append((name, attributes))
+            yield
+
+    served = serve("Hi")
+    monkeypatch.setattr(tracing, "_tracer", Tracer)
+    answer = post(served)
+    [(name, attributes)] = spans
+    assert (name, attributes["url.path"]) == ("POST", "/v1/chat/completions")
+    assert attributes["isogloss.request_id"] == answer.headers["x-request-id"]
 
 
 def test_readiness(serve: Serve) -> None:

@@ -21,7 +21,7 @@ def main() -> None:
         app()
     except IsoglossError as error:
         print(f"isogloss: {error}", file=sys.stderr)
-        sys.exit(3 if isinstance(error, EngineError) else 2)
+        sys.exit(3 if isinstance(error, EngineError) or error.status >= 500 else 2)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "isogloss":
             raise

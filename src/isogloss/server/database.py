@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -78,6 +79,8 @@ class Database:
 
     async def start(self) -> None:
         """Bring the tables to the newest revision. Raises `StateUnavailableError`."""
+        if self.is_sqlite:
+            _check_file(self._engine.url.database or ":memory:")
 
         async def migrate(connection: AsyncConnection) -> None:
             if not self.is_sqlite:
@@ -127,6 +130,15 @@ def _parse(url: str) -> URL:
     if backend not in _DRIVERS:
         raise RequestError(f"Expected `memory`, `sqlite:` or `postgresql:` for the store, got `{backend}:`")
     return parsed.set(drivername=_DRIVERS[backend])
+
+
+def _check_file(path: str) -> None:
+    """The driver's thread outlives a file that it cannot open, so that is tried without it."""
+    try:
+        with contextlib.closing(sqlite3.connect(path)):
+            pass
+    except sqlite3.Error as error:
+        raise StateUnavailableError(f"The server's database `{path}` cannot be opened: {error}") from error
 
 
 def _sqlite(url: URL) -> AsyncEngine:

@@ -34,6 +34,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     engine_options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     dialect: str | None = None
     """``None``: found out from the model's id or its chat template."""
+    uses_template: bool = True
+    """Whether a model that was trained on the dialect by its own chat template is prompted by that template."""
     host: str = "127.0.0.1"
     port: int = 8080
     refusals: bool = False
@@ -61,7 +63,8 @@ async def _serve(options: ServeOptions, listener: socket.socket) -> None:
     try:
         model = await engine.model()
         dialect = get_dialect(options.dialect) if options.dialect is not None else dialect_of(model)
-        app = create_app(Chat(engine, dialect, may_refuse=options.refusals), options.server)
+        chat = Chat(engine, dialect, may_refuse=options.refusals, uses_template=options.uses_template)
+        app = create_app(chat, options.server)
         configure(options.log_level, options.log_format)
         if not options.server.keys and not _is_loopback(options.host):
             _log.warning("Anyone who can reach %s may use this server: it has no API key", options.host)

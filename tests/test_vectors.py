@@ -134,14 +134,13 @@ def tool_of(entry: dict[str, Any]) -> Tool:
     return Tool(entry["name"], entry.get("description") or "", entry.get("parameters") or {"type": "object"})
 
 
-LEAKED = (("```thinking", "gemini"), ("<|channel|>", "harmony"), ("<thinking>", "anthropic"), ("<thin", "anthropic"))
+LEAKED = (("```thinking", "gemini"), ("<|channel|>", "harmony"), ("<thinking>", "anthropic"))
 
 
 def dialects_of(kind: str, output: str, options: dict[str, Any]) -> tuple[str, ...]:
     """The dialect whose markup is in the output, where the source's own scanner reads several."""
     if kind == "healing:thinking":
-        tags = "<think>" in output or "<" not in output
-        return tuple(name for mark, name in LEAKED if mark in output and not tags) or ("qwen3",)
+        return (next((name for mark, name in LEAKED if mark in output), "qwen3"),)
     if "DSML" in output or options.get("xmlTagset") == "dsml":
         return DIALECTS["deepseek_v4_dsml"]
     return DIALECTS.get(kind, (kind,))

@@ -38,6 +38,7 @@ ARROWS: dict[str, set[str]] = {
     "transcripts": VALUES | {"dialects"},
     "engines": VALUES | {"tokenizers", "constraints", "stop_strings"},
     "demo_model": VALUES,
+    "cached_models": VALUES | {"demo_model", "dialects", "tokenizers"},
     "verification": VALUES | {"json_fields", "schema", "constraints", "tokenizers"},
     "chat": VALUES
     | {
@@ -80,6 +81,7 @@ ARROWS: dict[str, set[str]] = {
         "demo_model",
         "notations",
         "transcripts",
+        "cached_models",
         "chat_template",
     },
     "demo": VALUES | {"demo_model"},

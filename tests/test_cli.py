@@ -12,6 +12,8 @@ import pytest
 
 from isogloss.cli import main
 from isogloss.dialects import dialect_names
+from isogloss.tokenizers import o200k_harmony
+from test_tokenizers import write_gguf
 
 CALL = 'Hi.\n<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 SCHEMA = {
@@ -138,3 +140,52 @@ def test_every_command_has_help_with_an_example(shell: Shell, command: str) -> N
     code, out, _ = shell(command, "--help")
     assert code == 0
     assert "Example: isogloss" in out
+
+
+def test_render_by_a_template(shell: Shell) -> None:
+    request = shell.file("request.json", [{"role": "user", "content": "Hi <|a|>"}])
+    template = shell.file("t.jinja", "<|a|>{{ messages[0].content }}{{ ' ' + mood if mood }}{{ ' on' if not off }}")
+    assert shell("render", "--template", template, request)[:2] == (0, "<|a|>Hi <|a|> on")
+    arguments = ("--argument", "mood=glad", "--argument", "off=true")
+    assert shell("render", "--template", template, *arguments, request)[:2] == (0, "<|a|>Hi <|a|> glad")
+    config = {"chat_template": "{{ bos_token }}{{ messages[0].content }}", "bos_token": "<|b|>"}
+    shell.file("tokenizer_config.json", config)
+    (shell.folder / "t.jinja").rename(shell.folder / "other.jinja")
+    assert shell("render", "--template", str(shell.folder), request)[:2] == (0, "<|b|>Hi <|a|>")
+
+
+def test_render_tokens_by_a_template(shell: Shell) -> None:
+    request = shell.file("request.json", [{"role": "user", "content": "<|end|>"}])
+    template = shell.file("t.jinja", "<|end|>{{ messages[0].content }}")
+    code, out, _ = shell("render", "--template", template, "--tokens", request)
+    vocabulary = o200k_harmony()
+    assert code == 0
+    assert json.loads(out) == [vocabulary.special_tokens["<|end|>"], *vocabulary.encode("<|end|>")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--template", "t.jinja", "--inband"], "no plain messages"),
+        (["--argument", "a=1"], "give --template"),
+        (["--template", "none.jinja"], "Cannot read the chat template"),
+        (["--template", "none.gguf"], "Cannot read"),
+    ],
+)
+def test_render_by_what_is_no_template(shell: Shell, options: list[str], message: str) -> None:
+    code, _, err = shell("render", *options, stdin='[{"role": "user", "content": "Hi"}]')
+    assert code == 2
+    assert message in err
+
+
+def test_models_lists_what_is_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(shell.folder / "hub"))
+    monkeypatch.setenv("ISOGLOSS_CACHE", str(shell.folder / "own"))
+    monkeypatch.setenv("COLUMNS", "120")
+    path = shell.folder / "hub" / "models--o--r" / "snapshots" / "a" / "Qwen3-8B.gguf"
+    path.parent.mkdir(parents=True)
+    write_gguf(path, tokens=["a"])
+    code, out, _ = shell("models")
+    assert code == 0
+    assert "hf:o/r/Qwen3-8B.gguf" in out
+    assert "qwen3" in out

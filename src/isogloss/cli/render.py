@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from isogloss.cli._input import read_json
 from isogloss.dialects import get_dialect
+from isogloss.errors import RequestError
 from isogloss.messages import Conversation
+from isogloss.prompt import Prompt
 
 if TYPE_CHECKING:
+    from isogloss.chat_template import ChatTemplate
     from isogloss.tokenizers import Tokenizer
 
 REQUEST = typer.Argument(
@@ -26,16 +29,32 @@ def command(
     dialect: Annotated[str, typer.Option("--dialect", "-d", help="The model's dialect.")] = "hermes",
     tokens: Annotated[bool, typer.Option("--tokens", help="Token ids, as a JSON array.")] = False,
     tokenizer: Annotated[
-        Path | None, typer.Option(help="tokenizer.json or GGUF file; o200k_harmony without it.")
+        Path | None,
+        typer.Option(help="tokenizer.json or GGUF file; without it that of the template, or o200k_harmony."),
     ] = None,
     inband: Annotated[
         bool, typer.Option("--inband", help="Plain messages with tools told in the text, as JSON.")
     ] = False,
+    template: Annotated[
+        Path | None,
+        typer.Option(
+            help="The model's own chat template instead of a dialect: a GGUF file, tokenizer_config.json or its "
+            "folder, or a .jinja file."
+        ),
+    ] = None,
+    argument: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A variable of the template, in JSON or as text; may be repeated."),
+    ] = None,
 ) -> None:
     """Make a prompt of a conversation.
 
     Example: [bold]isogloss render --dialect qwen3 request.json[/bold]
     """
+    if template is not None and inband:
+        raise RequestError("A chat template writes no plain messages: give --inband or --template")
+    if template is None and argument:
+        raise RequestError("Only a chat template takes arguments: give --template")
     request = read_json(file)
     conversation = Conversation.from_openai({"messages": request} if isinstance(request, list) else request)
     speaker = get_dialect(dialect)
@@ -45,10 +64,41 @@ def command(
             for message in speaker.inband(conversation).messages
         ]
         sys.stdout.write(json.dumps(plain, ensure_ascii=False, indent=2) + "\n")
-    elif tokens:
-        sys.stdout.write(json.dumps(speaker.render(conversation).tokens(_tokenizer(tokenizer))) + "\n")
+        return
+    vocabulary = _tokenizer(tokenizer or _beside(template)) if tokens else None
+    if template is None:
+        prompt: Prompt = speaker.render(conversation)
     else:
-        sys.stdout.write(speaker.render(conversation).text)
+        prompt = _template(template, vocabulary).render(conversation, **dict(map(_argument, argument or ())))
+    sys.stdout.write(prompt.text if vocabulary is None else json.dumps(prompt.tokens(vocabulary)) + "\n")
+
+
+def _beside(template: Path | None) -> Path | None:
+    """The vocabulary that belongs to a template."""
+    if template is None or template.suffix == ".gguf":
+        return template
+    path = (template if template.is_dir() else template.parent) / "tokenizer.json"
+    return path if path.is_file() else None
+
+
+def _template(path: Path, tokenizer: Tokenizer | None) -> ChatTemplate:
+    from isogloss.chat_template import ChatTemplate
+
+    if path.suffix == ".gguf":
+        return ChatTemplate.from_gguf(path)
+    if path.suffix == ".jinja":
+        return ChatTemplate.from_jinja(path, special_tokens=() if tokenizer is None else tokenizer.special_tokens)
+    return ChatTemplate.from_tokenizer_config(path)
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise RequestError(f"Expected NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def _tokenizer(path: Path | None) -> Tokenizer:

@@ -31,6 +31,9 @@ def command(
         str | None, typer.Option(metavar=_KEY, help="Environment variable with the key that the engine wants.")
     ] = None,
     dialect: Annotated[str | None, typer.Option(help="The model's dialect. Without it: found out.")] = None,
+    no_template: Annotated[
+        bool, typer.Option("--no-template", help="Prompt the model as its dialect does, not by its own chat template.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8080,
     api_key_env: Annotated[
@@ -115,6 +118,7 @@ def command(
             engine=engine,
             engine_options=options,
             dialect=dialect,
+            uses_template=not no_template,
             host=host,
             port=port,
             refusals=refusals,

@@ -453,7 +453,6 @@ def test_from_the_demo_models_gguf(demo_model_path: Path) -> None:
         ("<seed:tool_call><function=f><parameter=p>", "seed_oss"),
         ("<tool_call>f<arg_key><think>", "glm"),
         ("<function_calls><invoke name=", "anthropic"),
-        ("]<]minimax[>[<tool_call>", None),
         ("<function=f>{}</function>", None),
         ("<atem:function_calls><atem:invoke", None),
     ],

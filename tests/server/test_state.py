@@ -16,7 +16,8 @@ from isogloss.chat import Chat
 from isogloss.dialects import get_dialect
 from isogloss.engines.scripted import Script, ScriptedEngine
 from isogloss.errors import RequestError
-from isogloss.server import ApiKey
+from isogloss.server import ApiKey, lease
+from isogloss.server import state as state_module
 from isogloss.server.database import Database, StateUnavailableError, default_url
 from isogloss.server.lease import SILENCE
 from isogloss.server.response_store import StoredResponse
@@ -273,6 +274,24 @@ def test_the_old_is_forgotten(store: str) -> None:
         ):
             with pytest.raises(openai.NotFoundError):
                 work()
+
+
+def test_a_database_in_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_module, "KEPT_IN_MEMORY", 2)
+    monkeypatch.setattr(lease, "PERIOD", 0.01)
+    with running("memory") as served:
+        client = served.client()
+        ids = [client.responses.create(model="default", input="x").id for _ in range(4)]
+        while served_of(client, ids[1]):
+            pass  # the next look forgets it
+        assert [served_of(client, one) for one in ids] == [False, False, True, True]
+
+
+def served_of(client: openai.OpenAI, response_id: str) -> bool:
+    try:
+        return client.responses.retrieve(response_id).id == response_id
+    except openai.NotFoundError:
+        return False
 
 
 async def _open_and_close(state: State) -> None:

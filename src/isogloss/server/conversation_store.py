@@ -27,7 +27,8 @@ class ConversationStore:
     async def create(self, owner: str, metadata: Mapping[str, str], items: Sequence[Item]) -> dict[str, Any]:
         async def work(connection: AsyncConnection) -> dict[str, Any]:
             conversation_id = new_id("conv_")
-            fields = {"owner": owner, "created_at": self._database.now, "metadata": _encode(metadata).decode()}
+            now = {"created_at": self._database.now, "used_at": self._database.now}
+            fields = {"owner": owner, "metadata": _encode(metadata).decode(), **now}
             await connection.execute(sa.insert(CONVERSATIONS).values(id=conversation_id, **fields))
             await insert_items(connection, owner, items, conversation_id=conversation_id)
             created = await self._find(connection, owner, conversation_id)
@@ -78,7 +79,13 @@ class ConversationStore:
         return await self._database.run(lambda c: asked.select(c, held, ITEMS.c.id, ITEMS.c.sequence))
 
     async def add(self, owner: str, conversation_id: str, items: Sequence[Item]) -> None:
-        await self._database.run(lambda c: insert_items(c, owner, items, conversation_id=conversation_id))
+        used = sa.update(CONVERSATIONS).where(_mine(owner, conversation_id)).values(used_at=self._database.now)
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(used)
+            await insert_items(connection, owner, items, conversation_id=conversation_id)
+
+        await self._database.run(work)
 
     async def item(self, conversation_id: str, item_id: str) -> Item | None:
         held = sa.select(ITEMS.c.data).where(_held(conversation_id, item_id)).order_by(ITEMS.c.sequence.desc())

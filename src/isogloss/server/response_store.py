@@ -136,8 +136,8 @@ class ResponseStore:
         await insert_items(connection, owner, response.body["output"], response_id=response.id)
         if conversation_id is None:
             return
-        known = sa.select(CONVERSATIONS.c.id).where(CONVERSATIONS.c.id == conversation_id).with_for_update()
-        if (await connection.execute(known)).first() is not None:  # it may have been deleted meanwhile
+        used = sa.update(CONVERSATIONS).where(CONVERSATIONS.c.id == conversation_id).values(used_at=self._database.now)
+        if (await connection.execute(used)).rowcount == 1:  # it may have been deleted meanwhile
             items = (*response.input_items, *response.body["output"])
             await insert_items(connection, owner, items, conversation_id=conversation_id)
 

@@ -10,13 +10,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from isogloss.server.completion_store import CompletionStore
 from isogloss.server.conversation_store import ConversationStore
-from isogloss.server.database import Database
+from isogloss.server.database import MEMORY, Database
 from isogloss.server.lease import Lease
 from isogloss.server.response_store import ResponseStore
 from isogloss.server.seal import Seal
 from isogloss.server.tables import COMPLETION_METADATA, COMPLETIONS, CONVERSATIONS, EVENTS, ITEMS, RESPONSES, SECRETS
 
+KEPT_IN_MEMORY = 10_000
+"""How many responses, and how many completions, a database in memory holds; the oldest go first."""
+
 _SEAL = "seal"
+_AT_ONCE = 500
+"""How many responses are forgotten in one transaction."""
 
 
 class State:
@@ -30,6 +35,7 @@ class State:
         self.completions = CompletionStore(self.database)
         self.seal = Seal()
         self._keep_seconds = keep_seconds
+        self._most_kept = KEPT_IN_MEMORY if url == MEMORY else None
 
     async def start(self, at_each_look: Callable[[], Awaitable[object]]) -> None:
         """Open the database, and fail what dead servers were making. Raises `StateUnavailableError`.
@@ -59,8 +65,8 @@ class State:
 
     async def _forget_the_old(self, connection: AsyncConnection) -> None:
         limit = self.database.now - self._keep_seconds
-        old = sa.select(RESPONSES.c.id).where((RESPONSES.c.created_at < limit) & RESPONSES.c.server_id.is_(None))
-        ids = [row.id for row in await connection.execute(old.limit(500))]
+        old = sa.select(RESPONSES.c.id).where(self._is_old(RESPONSES) & RESPONSES.c.server_id.is_(None))
+        ids = [row.id for row in await connection.execute(old.limit(_AT_ONCE))]
         if ids:
             for table, key in (
                 (EVENTS, EVENTS.c.response_id),
@@ -68,12 +74,19 @@ class State:
                 (RESPONSES, RESPONSES.c.id),
             ):
                 await connection.execute(sa.delete(table).where(key.in_(ids)))
-        past = sa.select(COMPLETIONS.c.id).where(COMPLETIONS.c.created_at < limit)
+        past = sa.select(COMPLETIONS.c.id).where(self._is_old(COMPLETIONS))
         await connection.execute(sa.delete(COMPLETION_METADATA).where(COMPLETION_METADATA.c.completion_id.in_(past)))
-        await connection.execute(sa.delete(COMPLETIONS).where(COMPLETIONS.c.created_at < limit))
-        gone = sa.select(CONVERSATIONS.c.id).where(CONVERSATIONS.c.created_at < limit)
+        await connection.execute(sa.delete(COMPLETIONS).where(self._is_old(COMPLETIONS)))
+        gone = sa.select(CONVERSATIONS.c.id).where(CONVERSATIONS.c.used_at < limit)
         await connection.execute(sa.delete(ITEMS).where(ITEMS.c.conversation_id.in_(gone)))
-        await connection.execute(sa.delete(CONVERSATIONS).where(CONVERSATIONS.c.created_at < limit))
+        await connection.execute(sa.delete(CONVERSATIONS).where(CONVERSATIONS.c.used_at < limit))
+
+    def _is_old(self, table: sa.Table) -> sa.ColumnElement[bool]:
+        is_old: sa.ColumnElement[bool] = table.c.created_at < self.database.now - self._keep_seconds
+        if self._most_kept is None:
+            return is_old
+        newest = sa.select(sa.func.max(table.c.sequence)).scalar_subquery()
+        return is_old | (table.c.sequence <= newest - self._most_kept)
 
     async def _seal_key(self, connection: AsyncConnection) -> bytes:
         """The key that all servers of this database seal with, made by the first of them."""

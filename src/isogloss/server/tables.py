@@ -47,7 +47,8 @@ CONVERSATIONS = Table(
     METADATA,
     Column("id", Text, primary_key=True),
     Column("owner", Text, nullable=False),
-    Column("created_at", Float, nullable=False, index=True),
+    Column("created_at", Float, nullable=False),
+    Column("used_at", Float, nullable=False, index=True),
     Column("metadata", Text, nullable=False),
 )
 

@@ -54,7 +54,8 @@ def upgrade() -> None:
         "conversations",
         sa.Column("id", text, primary_key=True),
         required("owner", text),
-        sa.Column("created_at", real, nullable=False, index=True),
+        required("created_at", real),
+        sa.Column("used_at", real, nullable=False, index=True),
         required("metadata", text),
     )
     op.create_table(

@@ -44,7 +44,8 @@ async def backend_of(endpoint: Endpoint, model: str) -> str:
         if await _obeys(endpoint, model, backend):
             return backend
     raise EngineCapabilityError(
-        f"vLLM's server at `{endpoint.shown}` does not hold its output to grammars: {REMEDY}, "
+        f"vLLM's server at `{endpoint.shown}` does not hold its output to grammars: {REMEDY} "
+        '(where it has a reasoning parser, with "enable_in_reasoning":true beside it), '
         "or open the engine with grammar=none to have answers verified instead"
     )
 

@@ -76,7 +76,7 @@ def schemas() -> Iterator[tuple[dict[str, Any], str | None]]:
 
 def _alone(schema: Any, vocabulary: Any) -> tuple[LLMatcher, float] | None:
     start = time.process_time()
-    grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), overrides={"whitespace_flexible": False})
+    grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema))
     matcher = LLMatcher(vocabulary, grammar, log_level=0)
     if matcher.is_error():
         return None

@@ -138,11 +138,15 @@ class TagCallScanner(StreamScanner):
             lexicon = self.final_value_end
         while True:
             found = lexicon.find(text, at, self._final)
-            if isinstance(found, int) or self._ends_value(found):
+            if isinstance(found, int):
                 return found
+            ends = self._ends_value(found)
+            if ends is not False:
+                return found if ends else found.start
             at = found.start + 1
 
-    def _ends_value(self, found: Found) -> bool:
+    def _ends_value(self, found: Found) -> bool | None:
+        """Whether it ends the value; ``None`` while that depends on what follows."""
         if found.kind == "next_parameter":
             return self._misses(self.key_of(found))
         if found.kind == "other_close" and found.match["next"] is not None:

@@ -16,8 +16,8 @@ ANY_KEY = r"[A-Za-z_][A-Za-z0-9_.\-]{0,63}"
 
 Tag = Literal | Marker
 
-Opener = Callable[[Term, SchemaView | None], Term]
-"""The opening tag of a parameter: of its key, and the view of its value (``None``: anything)."""
+Parameter = Callable[[Term, SchemaView | None], Term]
+"""A parameter, or its opening tag: of its key, and the view of its value (``None``: anything)."""
 
 
 def calls(tools: Sequence[Tool], call: Callable[[Tool], Term]) -> Term:
@@ -27,7 +27,7 @@ def calls(tools: Sequence[Tool], call: Callable[[Tool], Term]) -> Term:
 
 def parameters(
     schema: Any,
-    opener: Opener,
+    opener: Parameter,
     closer: Tag,
     excluding: Sequence[Tag] = (),
     *,
@@ -48,10 +48,11 @@ def parameters(
         parts = (opener(key, value), value_and_closer(value, closer, *barred))
         return sequence(*parts) if after is None else sequence(*parts, after)
 
-    return sequence(*_listed(view, parameter, spell), *_further(view, parameter))
+    return sequence(*listed(view, parameter, spell), *further(view, parameter))
 
 
-def _listed(view: SchemaView, parameter: Opener, spell: Callable[[str], str]) -> Iterator[Term]:
+def listed(view: SchemaView, parameter: Parameter, spell: Callable[[str], str] = str) -> Iterator[Term]:
+    """The parameters that the schema lists."""
     for key, value in view.properties.items():
         is_required = key in view.required
         try:
@@ -63,7 +64,7 @@ def _listed(view: SchemaView, parameter: Opener, spell: Callable[[str], str]) ->
         yield term if is_required else optional(term)
 
 
-def _further(view: SchemaView, parameter: Opener) -> Iterator[Term]:
+def further(view: SchemaView, parameter: Parameter) -> Iterator[Term]:
     """Keys that the schema does not list, where it is open to any or says what they hold."""
     says_so = any(part.get("additionalProperties") not in (None, False) for part in view.parts)
     if not view.is_closed and (says_so or not view.properties):

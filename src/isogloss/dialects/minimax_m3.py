@@ -1,0 +1,197 @@
+"""minimax_m3: arguments as elements named after them, behind a token that makes them tags (MiniMax M3).
+
+    turn    = [ "<mm:think>" text ] "</mm:think>" { text | block } "[e~["
+    block   = NS"<tool_call>⏎" { call } NS"</tool_call>"
+    call    = NS'<invoke name="' name '">' { element } NS"</invoke>⏎"
+    element = NS"<" key ">" value NS"</" key ">"
+    value   = a string as it is | JSON | { element }           an object's members, or each item of a list as `item`
+    results = "]~b]tool" { "⏎<response>" text "</response>" } "[e~["
+    NS      = "]<]minimax[>["
+
+Sample::
+
+    ]<]minimax[>[<tool_call>
+    ]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris]<]minimax[>[</city>]<]minimax[>[</invoke>
+    ]<]minimax[>[</tool_call>
+
+Lists and objects are written as elements where those say all of them, else as JSON, which is read everywhere.
+The prompt has opened ``<mm:think>`` (or closed it, for a model that is not to think). The token tells tags from text,
+so text keeps every character. M1 and M2 speak other languages. Source: the chat template of MiniMaxAI/MiniMax-M3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from isogloss.dialects._element_calls import ElementCallScanner
+from isogloss.dialects._element_grammar import block_grammar
+from isogloss.dialects._element_tags import patterns
+from isogloss.dialects._invoke_calls import escape_attribute
+from isogloss.dialects._lexicon import Found, spell
+from isogloss.dialects._markers import REFUSALS, Markers
+from isogloss.dialects._tag_writing import WriteCall, write_call
+from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.grammar import Term
+from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
+from isogloss.notations.elements import Content, content, inner_view
+from isogloss.notations.json import write as write_json
+from isogloss.notations.markup import write as write_markup
+from isogloss.prompt import PromptWriter
+from isogloss.schema.view import SchemaView
+
+BEGINNING, TURN, TURN_END, TOKEN = "]~!b[", "]~b]", "[e~[", "]<]minimax[>["
+KINDS: Mapping[str, str | tuple[str, ...]] = {
+    "call": f"{TOKEN}<tool_call>",
+    "call_close": f"{TOKEN}</tool_call>",
+    "bare_call": f"{TOKEN}<invoke",
+    "turn_end": (TURN_END, TURN, BEGINNING),
+    "think": ("<mm:think>", "<think>"),
+    "think_close": ("</mm:think>", "</think>"),
+    "token": TOKEN,
+    **REFUSALS,
+}
+
+
+@lru_cache(maxsize=16)
+def _markers(control: frozenset[str]) -> Markers:
+    token = spell(TOKEN, control)
+    return Markers(
+        KINDS,
+        special=(BEGINNING, TURN, TURN_END, TOKEN, "<mm:think>", "</mm:think>"),
+        patterns=patterns(token),
+        first=(token[:2], "<t"),
+    )
+
+
+MARKERS = _markers(frozenset())
+
+
+class MiniMaxM3Scanner(ElementCallScanner):
+    """Scans one turn."""
+
+    also_in_text: ClassVar[tuple[str, ...]] = ("block",)
+
+    def __init__(self, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
+        super().__init__(spell(TOKEN, control), _markers(control), tools, starts_in, control)
+
+    def _on_block(self, found: Found) -> None:
+        """The beginning of a block without its token."""
+        self._on_call(found)
+
+
+class MiniMaxM3(TurnsDialect):
+    """Arguments as elements behind a token."""
+
+    name = "minimax_m3"
+    title = "MiniMax M3"
+    markers = MARKERS
+    model_ids = r"minimax-?m3"
+    templates = r"\]<\]minimax\[>\["
+    keeps_reasoning = True
+
+    def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
+        writer.marker(BEGINNING)
+        self._write_turn(writer, "system", "You are a helpful assistant.")
+        texts = [text for text in (system, told) if text]
+        if texts:
+            self._write_turn(writer, "developer", "\n\n".join(texts))
+
+    def write_user(self, writer: PromptWriter, text: str) -> None:
+        self._write_turn(writer, "user", text)
+
+    def write_assistant(
+        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
+    ) -> None:
+        _open(writer, "ai")
+        writer.is_assistant = True
+        if reasoning is None:
+            writer.marker("</mm:think>")
+        else:
+            self.write_reasoning(writer, reasoning)
+        writer.text(said(message))
+        if message.tool_calls:
+            self.write_calls(writer, message.tool_calls, tools)
+        writer.marker(TURN_END)
+        writer.is_assistant = False
+        writer.text("\n")
+
+    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        _open(writer, "tool")
+        self.write_results(writer, results)
+        _close(writer)
+
+    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
+        _open(writer, "ai")
+        writer.marker("<mm:think>" if thinks else "</mm:think>")
+
+    def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
+        _write_tag(writer, "<tool_call>\n")
+        for call in calls:
+            write_call(writer, self, call, tools, _write_call(call, tools), _text_of)
+            writer.text("\n")
+        _write_tag(writer, "</tool_call>")
+
+    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
+        writer.text("\n".join([f"<response>{result.text}</response>" for result in results]))
+
+    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
+        writer.marker("<mm:think>")
+        writer.text(text)
+        writer.marker("</mm:think>")
+
+    def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
+        return block_grammar(TOKEN, tools, parallel)
+
+    def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> MiniMaxM3Scanner:
+        return MiniMaxM3Scanner(tools, starts_in, control)
+
+    def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
+        _open(writer, role)
+        writer.text(text)
+        _close(writer)
+
+
+def _open(writer: PromptWriter, role: str) -> None:
+    writer.marker(TURN)
+    writer.text(f"{role}\n")
+
+
+def _close(writer: PromptWriter) -> None:
+    writer.marker(TURN_END)
+    writer.text("\n")
+
+
+def _text_of(value: Any, view: SchemaView | None) -> str:
+    return write_json(value) if isinstance(value, dict | list) else write_markup(value, view)
+
+
+def _write_call(call: ToolCall, tools: Sequence[Tool]) -> WriteCall:
+    schema = next((tool.parameters for tool in tools if tool.name == call.name), None)
+    view = None if schema is None else SchemaView(schema)
+
+    def write(writer: PromptWriter, name: str, texts: Mapping[str, str]) -> None:
+        _write_tag(writer, f'<invoke name="{escape_attribute(name)}">')
+        for key, text in texts.items():
+            value = call.arguments[key]
+            is_structure = isinstance(value, dict | list) and text == write_json(value)
+            _write_element(writer, key, content(value, inner_view(view, key, None)) if is_structure else text)
+        _write_tag(writer, "</invoke>")
+
+    return write
+
+
+def _write_element(writer: PromptWriter, name: str, inner: Content) -> None:
+    _write_tag(writer, f"<{name}>")
+    if isinstance(inner, str):
+        writer.text(inner)
+    else:
+        for its_name, its_content in inner:
+            _write_element(writer, its_name, its_content)
+    _write_tag(writer, f"</{name}>")
+
+
+def _write_tag(writer: PromptWriter, tag: str) -> None:
+    writer.marker(TOKEN)
+    writer.text(tag)

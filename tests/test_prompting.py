@@ -150,8 +150,13 @@ def test_the_dialect_says_what_the_template_cannot() -> None:
 
 @pytest.mark.parametrize(
     ("template", "options"),
-    [(TEMPLATE, {"uses_template": False}), ("{% no template <tool_call>", {}), ("{{ messages[0].content }}", {})],
-    ids=["not wanted", "does not compile", "another family's"],
+    [
+        (TEMPLATE, {"uses_template": False}),
+        ("{% no template <tool_call>", {}),
+        ("{{ messages[0].content }}", {}),
+        (TEMPLATE + "{{ eos_token }}", {}),
+    ],
+    ids=["not wanted", "does not compile", "another family's", "a token that is not known"],
 )
 def test_templates_that_are_not_used(template: str, options: dict[str, Any]) -> None:
     chat = chat_of("Hi.", template=template, **options)
@@ -245,3 +250,11 @@ async def test_an_engine_reuses_all_that_it_has_seen(llamacpp_engine: LlamaCppEn
 
 
 """The token that ended the turn is not in the engine's cache, nor is the last one that it sampled."""
+
+
+@pytest.mark.engine
+@pytest.mark.anyio
+async def test_an_engine_tells_the_tokens_that_its_template_names(llamacpp_engine: LlamaCppEngine) -> None:
+    model = await llamacpp_engine.model()
+    assert model.chat_template is not None
+    assert model.template_tokens == {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}

@@ -3,6 +3,7 @@ and where the conversation goes on, from the very tokens that were seen and samp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -18,6 +19,8 @@ from isogloss.messages import AssistantMessage, Conversation, DeveloperMessage, 
 from isogloss.prompt import Prompt
 from isogloss.sampled_turns import SampledTurns
 from isogloss.tokenizers import Tokenizer
+
+_NAMED_TOKENS = re.compile(r"\b(?:bos|eos)_token\b")
 
 
 class Prompted(msgspec.Struct, frozen=True):
@@ -118,6 +121,8 @@ class Prompter:
         source = model.chat_template
         if not source or self._dialect.renders_as_trained or not self._dialect.detects(source):
             return None
+        if not model.template_tokens.keys() >= set(_NAMED_TOKENS.findall(source)):
+            return None  # without its first token a prompt is not what the model was trained on
         special_tokens = () if self._tokenizer is None else self._tokenizer.special_tokens
         try:
             return ChatTemplate(source, tokens=model.template_tokens, special_tokens=special_tokens)

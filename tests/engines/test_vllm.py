@@ -411,11 +411,14 @@ async def test_the_tokenizer_is_in_the_servers_own_folder(tmp_path: Path) -> Non
         "added_tokens": [{"id": 300, "content": "<|im_end|>", "special": True, **FLAGS}],
     }
     (tmp_path / "tokenizer.json").write_text(json.dumps(definition))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps({"chat_template": "{{ messages }}", "bos_token": {"content": "<s>"}, "eos_token": None})
+    )
     own = from_tokenizer_json(tmp_path)
     async with started(FakeVllm(own, lambda body: [300], root=str(tmp_path)), tokenizer=None) as engine:
         assert engine.tokenizer is own
-        assert (await engine.model()).chat_template == "{{ messages }}"
+        model = await engine.model()
+        assert (model.chat_template, model.template_tokens) == ("{{ messages }}", {"bos_token": "<s>"})
         assert pieces_of(await chunks_of(engine)) == [Piece("<|im_end|>", is_control=True)]
 
 

@@ -140,7 +140,7 @@ class Gemini(TurnsDialect):
     title = "Gemini, hosted; Gemma 3 by prompt"
     markers = MARKERS
     model_ids = r"gemini|gemma-?[123](?!\d)"
-    templates = r"\A(?![\s\S]*<start_function_call>)[\s\S]*<start_of_turn>"
+    templates = r"\A(?![\s\S]*(?:<start_function_call>|\[func_name1\())[\s\S]*<start_of_turn>"
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         writer.marker("<bos>")

@@ -38,20 +38,22 @@ def find_tokenizer(given: Tokenizer | str | Path | None, root: str, is_here: boo
         raise EngineUnavailableError(f"The tokenizer cannot be used: {error.message}") from error
 
 
-def chat_template_beside(given: Tokenizer | str | Path | None, root: str, is_here: bool) -> str | None:
-    """The model's own chat template, where its folder is at hand and has one."""
+def chat_template_beside(
+    given: Tokenizer | str | Path | None, root: str, is_here: bool
+) -> tuple[str | None, dict[str, str]]:
+    """The model's own chat template, where its folder is at hand and has one, and the tokens that it knows by name."""
     path = _own(root, is_here) if not isinstance(given, (str, Path)) else _given(given)
     if path is None:
-        return None
+        return None, {}
     folder = path if path.is_dir() else path.parent
+    file = folder / "tokenizer_config.json"
+    config = msgspec.json.decode(file.read_bytes(), type=dict[str, Any]) if file.is_file() else {}
     own = folder / "chat_template.jinja"
-    if own.is_file():
-        return own.read_text(encoding="utf-8")
-    config = folder / "tokenizer_config.json"
-    if not config.is_file():
-        return None
-    template: Any = msgspec.json.decode(config.read_bytes(), type=dict[str, Any]).get("chat_template")
-    return template if isinstance(template, str) else None
+    template = own.read_text(encoding="utf-8") if own.is_file() else config.get("chat_template")
+    named = {name: config.get(name) for name in ("bos_token", "eos_token")}
+    spelled = {name: token.get("content") if isinstance(token, dict) else token for name, token in named.items()}
+    tokens = {name: text for name, text in spelled.items() if isinstance(text, str)}
+    return template if isinstance(template, str) else None, tokens
 
 
 def _given(given: str | Path) -> Path:

@@ -116,6 +116,7 @@ class VllmEngine:
         self._replicas: Replicas | None = None
         self._model: _Model | None = None
         self._template: str | None = None
+        self._template_tokens: dict[str, str] = {}
 
     @staticmethod
     def accepts(target: str) -> bool:
@@ -154,7 +155,7 @@ class VllmEngine:
         """Raises `EngineUnavailableError`."""
         if self._model is None:
             raise EngineUnavailableError(NOT_RUNNING)
-        return ModelInfo(self._model.id, self._model.max_model_len, self._template)
+        return ModelInfo(self._model.id, self._model.max_model_len, self._template, self._template_tokens)
 
     async def health(self) -> None:
         """Return when one of the servers answers. Raises `EngineUnavailableError` with the reason of the last."""
@@ -293,7 +294,8 @@ class VllmEngine:
         await self._check_vocabulary(endpoint, tokenizer)
         await asyncio.to_thread(tokenizer.llguidance)  # takes a while, once
         self.tokenizer = tokenizer
-        self._template = chat_template_beside(self._given_tokenizer, root, endpoint.is_loopback)
+        found = chat_template_beside(self._given_tokenizer, root, endpoint.is_loopback)
+        self._template, self._template_tokens = found
 
     async def _check_vocabulary(self, endpoint: Endpoint, tokenizer: Tokenizer) -> None:
         """The server must read our ids as we mean them: with another model's vocabulary it would answer nonsense."""

@@ -186,7 +186,7 @@ class Glm(TurnsDialect):
     name = "glm"
     title = "GLM-4.5 to GLM-5, Ling 3"
     markers = MARKERS
-    model_ids = r"glm-?[45]|glm-z1|ling-?3"
+    model_ids = r"glm-?(?:4[.p][5-9]|[5-9])|ling-?3"
     templates = r"<arg_key>"
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:

@@ -43,6 +43,7 @@ class Qwen3Coder(Qwen3):
     model_ids = r"qwen-?3.*coder|qwen-?3\.\d|nemotron-?3|step-?3[.p]5|trinity|nanbeige"
     templates = r"\A(?=[\s\S]*<function=)(?=[\s\S]*<parameter=)(?![\s\S]*seed:tool_call)"
     results_role: ClassVar[str] = "user"
+    gap: ClassVar[str] = "\n\n"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         for position, call in enumerate(calls):

@@ -1,15 +1,16 @@
 """Which tokens a guard takes from a mask.
 
-A token is looked at only where it may close something that a guard has a word on, so most steps look at none. What the
-vocabulary has of such tokens is indexed once.
+A token is looked at only where it may close something that a guard has a word on, so most steps look at a handful or at
+none. What the vocabulary has of such tokens is indexed once.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from isogloss.schema.json_watch import JsonWatch
+from isogloss.schema.json_watch import LONGEST_NUMBER, JsonWatch
 
 if TYPE_CHECKING:
     import numpy
@@ -18,65 +19,90 @@ if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
 
 _OPENING = b' \t\r\n:,{["'
+_LONGEST_DIGITS = 32
+"""Digits that one token may have."""
 
 
 class TokenIndex:
     """Tokens of one vocabulary by what they may close. A head is what stands before a token's first quote."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        import numpy
-
         self._tokenizer = tokenizer
-        special = set(tokenizer.special_tokens.values())
-        quoted, several, opening, numeric, escaping = [], [], [], [], []
+        self.special = frozenset(tokenizer.special_tokens.values())
         self.by_head: dict[bytes, list[int]] = {}
-        """Tokens by their head, where it has no backslash."""
-        escaped_heads = []
-        plain = []
+        """Tokens with a quote by their head, where that has no backslash."""
+        self.escaped_heads: list[int] = []
+        """Those whose head has a backslash."""
+        self.two_quotes: list[int] = []
+        """With two quotes or more: outside a string one may hold a whole key or string."""
+        self.three_quotes: list[int] = []
+        """With three or more: inside a string one may."""
+        self.closing_after_quote: list[int] = []
+        """That end a string and then what it is in."""
+        self.opening: set[int] = set()
+        """Whose one quote can only open a string, outside of one."""
+        self.escapes: list[int] = []
+        """That begin a numeric escape in the string or key at hand."""
+        self.escapes_with_quote: list[int] = []
+        """That may do so in a key that they open themselves."""
+        self.exponents: list[int] = []
+        """That bring the exponent of a number and digits of it."""
         for token in range(tokenizer.vocabulary_size):
-            if token in special:
-                continue
-            data = tokenizer.token_bytes(token)
-            if not data:
-                continue
-            if data[0] in b"0123456789.eE+-":
-                numeric.append(token)
-            if b"\\" in data:
-                escaping.append(token)
-            position = data.find(b'"')
-            if position < 0:
-                plain.append(token)
-                continue
-            quoted.append(token)
-            if data.find(b'"', position + 1) >= 0:
-                several.append(token)
-            elif not data[:position].strip(_OPENING):
-                opening.append(token)
-            head = data[:position]
+            if token not in self.special:
+                self._add(token, tokenizer.token_bytes(token))
+
+    def _add(self, token: int, data: bytes) -> None:
+        if b'"' in data:
+            head, _, rest = data.partition(b'"')
             if b"\\" in head:
-                escaped_heads.append(token)
+                self.escaped_heads.append(token)
             else:
                 self.by_head.setdefault(head, []).append(token)
-
-        def ids(tokens: list[int]) -> NDArray[numpy.int64]:
-            return numpy.array(tokens, dtype=numpy.int64)
-
-        self.quoted = ids(quoted)
-        """With a quote."""
-        self.several_quotes = ids(several)
-        """With two quotes or more: one may hold a whole key or string."""
-        self.opening = ids(opening)
-        """Whose one quote can only open a string, outside of one."""
-        self.numeric = ids(numeric)
-        """That may go on with a number."""
-        self.escaping = ids(escaping)
-        """With a backslash."""
-        self.escaped_heads = ids(escaped_heads)
-        """Whose head has a backslash."""
-        self.all = ids(sorted(quoted + plain))
+            if b'"' in rest:
+                self.two_quotes.append(token)
+                if rest.count(b'"') > 1:
+                    self.three_quotes.append(token)
+            elif not head.strip(_OPENING):
+                self.opening.add(token)
+            if b"}" in rest or b"]" in rest:
+                self.closing_after_quote.append(token)
+        if b"\\u" in data:
+            if _begins_escape(data):
+                self.escapes.append(token)
+            if b'"' in data:
+                self.escapes_with_quote.append(token)
+        if data[:1] in (b"e", b"E") and data[1:2] in b"+-0123456789" and len(data) > 1:
+            self.exponents.append(token)
 
     def bytes_of(self, token: int) -> bytes:
         return self._tokenizer.token_bytes(token)
+
+    @functools.cached_property
+    def numeric(self) -> list[int]:
+        """That may go on with a number."""
+        return self._starting_with(b"0123456789.eE+-")
+
+    @functools.cached_property
+    def after_backslash(self) -> list[int]:
+        """That make a backslash before them a numeric escape."""
+        return self._starting_with(b"u")
+
+    def _starting_with(self, first: bytes) -> list[int]:
+        size = self._tokenizer.vocabulary_size
+        starts = tuple(bytes((byte,)) for byte in first)
+        return [token for token in range(size) if token not in self.special and self.bytes_of(token).startswith(starts)]
+
+
+def _begins_escape(data: bytes) -> bool:
+    """Whether a numeric escape begins before the first quote, where the bytes are in a string."""
+    at = 0
+    while at < len(data) - 1 and data[at] != 0x22:
+        if data[at] == 0x5C:
+            if data[at + 1] == 0x75:
+                return True
+            at += 1
+        at += 1
+    return False
 
 
 def token_index(tokenizer: Tokenizer) -> TokenIndex:
@@ -107,6 +133,7 @@ class GuardedMask:
 
     def __init__(self, words: NDArray[numpy.int32], watch: JsonWatch, index: TokenIndex) -> None:
         self._words = words
+        self._bits = words.data.cast("B").cast("I")
         self._watch = watch
         self._index = index
 
@@ -115,87 +142,104 @@ class GuardedMask:
         guards, place = self._watch.guards, self._watch.place
         index = self._index
         if guards.open_keys:
-            self._take_repeated_keys()
+            if place.mode == "key":
+                self._take_repeated_keys()
+            self._take(index.three_quotes if place.mode in ("key", "string") else index.two_quotes)
         if not guards.escaped_keys:
-            if place.mode == "key" and place.escaped:
-                self._take(index.all)
-            else:
-                self._take(index.escaping)
-        if guards.open_numbers and self._watch.number_length():
-            self._take(index.numeric)
-        if self._watch.is_guarded():
+            self._take(index.escapes_with_quote)
+            if place.mode == "key":
+                for token in index.after_backslash if place.escaped else index.escapes:
+                    self.remove(token)
+        if guards.open_numbers and place.mode == "number":
+            self._take_digits()
+        if guards.plan:
             self._take_closing()
-
-    def _take_repeated_keys(self) -> None:
-        watch, index = self._watch, self._index
-        self._take(index.several_quotes)
-        if watch.place.mode != "key" or not watch.earlier_keys():
-            return
-        self._take(index.escaped_heads)
-        written = watch.open_text()
-        if b"\\" in written:
-            self._take(index.quoted)
-            return
-        for head in self._repeating_heads(written):
-            self._take_heads(head)
-
-    def _repeating_heads(self, written: bytes) -> list[bytes]:
-        """Heads that would end the key at hand as one that came before."""
-        watch, by_head = self._watch, self._index.by_head
-        keys = watch.earlier_keys() or {}
-        if len(keys) <= len(by_head):
-            found = (key.encode("utf-8", "surrogatepass") for key in keys)
-            return [key[len(written) :] for key in found if key.startswith(written) and key[len(written) :] in by_head]
-        return [head for head in by_head if (written + head).decode("utf-8", "replace") in keys]
-
-    def _take_heads(self, head: bytes) -> None:
-        tokens = self._index.by_head[head]
-        if not self._watch.allows(head + b'"'):
-            for token in tokens:
-                self.remove(token)
-
-    def _take_closing(self) -> None:
-        index, place = self._index, self._watch.place
-        if place.mode in ("string", "key"):
-            if place.mode == "key" or place.escaped:
-                self._take(index.several_quotes if place.mode == "key" else index.quoted)
-                return
-            self._take(index.escaped_heads)
-            self._take(index.several_quotes)
-            for head, tokens in index.by_head.items():
-                some = [token for token in tokens if self._allowed(token)]
-                if not some:
-                    continue
-                if not self._watch.allows(head + b'"'):
-                    for token in some:
-                        self.remove(token)
-                else:
-                    for token in some:
-                        if len(index.bytes_of(token)) > len(head) + 1:
-                            self._check(token)
-            return
-        import numpy
-
-        self._take(numpy.setdiff1d(index.all, index.opening, assume_unique=True))
-
-    def _take(self, tokens: NDArray[numpy.int64]) -> None:
-        """Look at the tokens that the mask still has."""
-        if not len(tokens):
-            return
-        bits = (self._words[tokens >> 5] >> (tokens & 31)) & 1
-        for token in tokens[bits != 0].tolist():
-            self._check(token)
-
-    def _check(self, token: int) -> None:
-        if not self._watch.allows(self._index.bytes_of(token)):
-            self.remove(token)
-
-    def _allowed(self, token: int) -> bool:
-        return bool((int(self._words[token >> 5]) >> (token & 31)) & 1)
 
     def remove(self, token: int) -> None:
         """Take one token away."""
+        self._bits[token >> 5] &= ~(1 << (token & 31)) & 0xFFFFFFFF
+
+    def _take_repeated_keys(self) -> None:
+        """Tokens by which the key at hand would end as one that came before."""
+        watch, index = self._watch, self._index
+        keys = watch.earlier_keys()
+        if not keys:
+            return
+        self._take(index.escaped_heads)
+        written = watch.open_text()
+        if b"\\" in written or watch.place.escaped:
+            for tokens in index.by_head.values():
+                self._take(tokens)
+            return
+        for head in self._repeating_heads(written, keys):
+            if not watch.allows(head + b'"'):
+                for token in index.by_head[head]:
+                    self.remove(token)
+
+    def _repeating_heads(self, written: bytes, keys: dict[str, int]) -> list[bytes]:
+        by_head = self._index.by_head
+        if len(keys) > len(by_head):
+            return [head for head in by_head if (written + head).decode("utf-8", "replace") in keys]
+        rests = [
+            encoded[len(written) :]
+            for key in keys
+            if (encoded := key.encode("utf-8", "surrogatepass")).startswith(written)
+        ]
+        return [rest for rest in rests if rest in by_head]
+
+    def _take_digits(self) -> None:
+        length = self._watch.number_length()
+        if length > LONGEST_NUMBER - _LONGEST_DIGITS or self._watch.has_exponent():
+            self._take(self._index.numeric)
+        else:
+            self._take(self._index.exponents)
+
+    def _take_closing(self) -> None:
+        """Tokens that would close a value with a guard of its own, or one of those around it."""
+        watch, index = self._watch, self._index
+        mode = watch.place.mode
+        scalar, around = watch.guarded_scalar(), watch.guarded_around()
+        if mode in ("string", "key"):
+            if scalar and mode == "string":
+                self._take_ends_of_string()
+            elif around:
+                self._take(index.closing_after_quote)
+            return
+        if scalar or around:
+            ignored = index.opening | index.special
+            self._take([token for token in self._allowed() if token not in ignored])
+
+    def _take_ends_of_string(self) -> None:
+        watch, index = self._watch, self._index
+        self._take(index.escaped_heads)
+        if watch.place.escaped:
+            for tokens in index.by_head.values():
+                self._take(tokens)
+            return
+        for head, tokens in index.by_head.items():
+            some = [token for token in tokens if self._has(token)]
+            if some and not watch.allows(head + b'"'):
+                for token in some:
+                    self.remove(token)
+            else:
+                self._take(token for token in some if len(index.bytes_of(token)) > len(head) + 1)
+
+    def _has(self, token: int) -> int:
+        return self._bits[token >> 5] >> (token & 31) & 1
+
+    def _allowed(self) -> list[int]:
+        """Every token that the mask still has."""
         import numpy
 
-        unsigned = self._words.view(numpy.uint32)
-        unsigned[token >> 5] &= ~numpy.uint32(1 << (token & 31))
+        filled = numpy.flatnonzero(self._words)
+        bits = numpy.unpackbits(self._words[filled].view(numpy.uint8), bitorder="little").reshape(-1, 32)
+        rows, columns = bits.nonzero()
+        tokens: list[int] = (filled[rows] * 32 + columns).tolist()
+        return tokens
+
+    def _take(self, tokens: Iterable[int]) -> None:
+        """Look at the tokens that the mask still has."""
+        bits, watch, index = self._bits, self._watch, self._index
+        for token in tokens:
+            if bits[token >> 5] >> (token & 31) & 1 and not watch.allows(index.bytes_of(token)):
+                self.remove(token)

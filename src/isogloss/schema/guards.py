@@ -117,6 +117,10 @@ class GuardPlan:
             self._guards[key] = self._guard(node, value_type)
         return self._guards[key]
 
+    def leads(self, node: CanonicalSchema | None) -> bool:
+        """Whether something is guarded at a node or below it."""
+        return node is not None and node in self.leading
+
     def matches(self, pattern: str, text: str) -> bool:
         if pattern not in self._patterns:
             self._patterns[pattern] = jsonschema_rs.validator_for({"pattern": pattern})

@@ -23,7 +23,8 @@ _STRING_STOP = re.compile(rb'["\\]')
 _NUMBER_END = re.compile(rb"[^0-9eE+.-]")
 _SIGNIFICANT = re.compile(rb"[^ \t\r\n:]")
 _ESCAPES = frozenset(rb"u")
-_LONGEST_NUMBER = 2 * MAXIMUM_DIGITS + 8
+LONGEST_NUMBER = 2 * MAXIMUM_DIGITS + 8
+"""Characters of one number."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -154,20 +155,34 @@ class JsonWatch:
             return None
         return place.container.known
 
-    def is_guarded(self) -> bool:
-        """Whether some value that is open, or may begin here, has a guard."""
-        plan = self.guards.plan
+    def guarded_scalar(self) -> bool:
+        """Whether a guard has a word when the scalar at hand ends, or one that begins here."""
+        plan, place = self.guards.plan, self.place
         if not plan:
             return False
-        place = self.place
-        if place.node is not None and place.node in plan.leading:
-            return True
         container = place.container
+        if container is not None and container.guard is not None and not container.is_object:
+            return container.guard.unique or plan.leads(container.guard.item(self._upcoming()))
+        return plan.leads(place.node)
+
+    def guarded_around(self) -> bool:
+        """Whether a guard has a word when some object or array that is open closes, or has another item."""
+        container = self.place.container
         while container is not None:
-            if container.guard is not None:
+            if container.guard is not None and (container.guard.checks or container.guard.unique):
                 return True
             container = container.outer
         return False
+
+    def _upcoming(self) -> int:
+        """The index of the item at hand, or of the one that may begin here."""
+        place = self.place
+        begun = 0 if place.counts is None else int(place.counts[0])
+        return begun if place.mode in ("value", "after") else begun - 1
+
+    def has_exponent(self) -> bool:
+        """Whether the number at hand has come to its exponent."""
+        return b"e" in self._text[self.place.start :].lower()
 
     def number_length(self) -> int:
         """The length of the number at hand so far, 0 for none."""
@@ -269,7 +284,7 @@ class _Reader:
         match = _NUMBER_END.search(self.text, at, end)
         stop = end if match is None else match.start()
         if self.guards.open_numbers and not _is_bounded(self.text[self.start : stop]):
-            self._refuse(f"Expected a number of at most {_LONGEST_NUMBER} characters that is finite as a double")
+            self._refuse(f"Expected a number of at most {LONGEST_NUMBER} characters that is finite as a double")
             return None
         if match is None:
             return end
@@ -279,6 +294,8 @@ class _Reader:
         while at < end and 0x61 <= self.text[at] <= 0x7A:
             at += 1
         word = bytes(self.text[self.start : at])
+        if at == self.start:
+            return end  # no JSON: nothing that a grammar of it lets through
         if word in (b"true", b"false", b"null"):
             return at if self._closed("null" if word == b"null" else "boolean", self.start, at) else None
         return at
@@ -402,7 +419,7 @@ def _value(text: bytearray, start: int, end: int) -> Any:
 
 
 def _is_bounded(text: bytearray) -> bool:
-    if len(text) > _LONGEST_NUMBER:
+    if len(text) > LONGEST_NUMBER:
         return False
     return b"e" not in text.lower() or text[-1:] in b"eE+-" or math.isfinite(float(text))
 

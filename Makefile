@@ -24,7 +24,22 @@ $(VENV)/test.installed: $(BIN)/python pyproject.toml
 demo: $(VENV)/demo.installed  ## serve a small model and ask it three things with the official client
 	$(BIN)/isogloss demo
 
-test: $(VENV)/test.installed lint types  ## lint, types and all tests
+# The clients that people use, each in an environment of its own: their requirements do not fit together.
+CLIENTS := instructor langchain openai_agents pydantic_ai
+
+.clients/installed: $(wildcard tests/clients/python/*/requirements.txt) tests/clients/javascript/package.json
+	@mkdir -p .clients/javascript
+	for name in $(CLIENTS); do \
+	  $(PYTHON) -m venv .clients/$$name && \
+	  .clients/$$name/bin/python -m pip install --quiet --requirement tests/clients/python/$$name/requirements.txt \
+	  || exit 1; done
+	$(PYTHON) -m venv .clients/schemathesis
+	.clients/schemathesis/bin/python -m pip install --quiet schemathesis
+	cp tests/clients/javascript/package.json .clients/javascript
+	cd .clients/javascript && npm install --silent --no-audit --no-fund
+	@touch $@
+
+test: $(VENV)/test.installed .clients/installed lint types  ## lint, types and all tests
 	$(BIN)/python -m isogloss.demo_model
 	$(BIN)/python -m pytest --numprocesses 2
 
@@ -48,4 +63,4 @@ conformance: $(VENV)/test.installed  ## JSON Schema conformance against the comm
 	$(BIN)/python benchmarks/conformance.py
 
 clean:  ## everything that was built or fetched into this folder
-	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .clients build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -165,7 +165,8 @@ class GuardedMask:
         keys = watch.earlier_keys()
         if not keys:
             return
-        self._take(index.escaped_heads)
+        if watch.may_repeat_by_escapes():
+            self._take(index.escaped_heads)
         written = watch.open_text()
         if b"\\" in written or watch.place.escaped:
             for tokens in index.by_head.values():

@@ -23,6 +23,7 @@ _STRING_STOP = re.compile(rb'["\\]')
 _NUMBER_END = re.compile(rb"[^0-9eE+.-]")
 _SIGNIFICANT = re.compile(rb"[^ \t\r\n:]")
 _ESCAPES = frozenset(rb"u")
+_ESCAPABLE = re.compile(r"[^\w .-]", re.ASCII)
 LONGEST_NUMBER = 2 * MAXIMUM_DIGITS + 8
 """Characters of one number."""
 
@@ -37,7 +38,7 @@ class Violation(msgspec.Struct, frozen=True):
 class _Container:
     """An open object or array. Lists only grow; a `_Place` says how much of them counts, so going back is free."""
 
-    __slots__ = ("guard", "is_object", "known", "names", "outer", "start")
+    __slots__ = ("guard", "has_escapable", "is_object", "known", "names", "outer", "start")
 
     def __init__(self, outer: _Container | None, start: int, guard: Guard | None, *, is_object: bool) -> None:
         self.outer = outer
@@ -48,6 +49,8 @@ class _Container:
         """Keys, or unique items as canonical JSON, in the order in which they came."""
         self.known: dict[str, int] = {}
         """The position of each in `names`."""
+        self.has_escapable = False
+        """Whether some name has a character that may be spelled by an escape."""
 
     def holds(self, name: str, count: int) -> bool:
         return self.known.get(name, count) < count
@@ -58,6 +61,7 @@ class _Container:
         del self.names[count:]
         self.known[name] = count
         self.names.append(name)
+        self.has_escapable = self.has_escapable or _ESCAPABLE.search(name) is not None
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -155,6 +159,11 @@ class JsonWatch:
             return None
         return place.container.known
 
+    def may_repeat_by_escapes(self) -> bool:
+        """Whether the key at hand could become an earlier one by an escape."""
+        container = self.place.container
+        return container is not None and container.has_escapable
+
     def guarded_scalar(self) -> bool:
         """Whether a guard has a word when the scalar at hand ends, or one that begins here."""
         plan, place = self.guards.plan, self.place
@@ -204,6 +213,7 @@ def _copied(container: _Container | None, copies: dict[int, _Container]) -> _Con
         twin = _Container(found, original.start, original.guard, is_object=original.is_object)
         twin.names = list(original.names)
         twin.known = dict(original.known)
+        twin.has_escapable = original.has_escapable
         copies[id(original)] = found = twin
     return found
 

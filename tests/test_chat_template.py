@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from isogloss.chat_template import ChatTemplate
 from isogloss.chat_template._input import VARIANTS, TemplateInput, instantiated
 from isogloss.chat_template._rendering import Rendering
+from isogloss.chat_template._spellings import longest_of
 from isogloss.dialects import detect_dialect, dialect_names, get_dialect
 from isogloss.errors import TemplateError, TokenizerError, UnknownDialectError
 from isogloss.messages import (
@@ -348,6 +349,14 @@ def test_instructions() -> None:
 def test_a_template_that_does_not_compile() -> None:
     with pytest.raises(TemplateError, match="`default` does not compile: line 2"):
         ChatTemplate("a\n{% if %}")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sets(st.text("<|a.", max_size=5), max_size=8), st.text("<|a.", max_size=20))
+def test_the_longest_spelling_is_found(spellings: set[str], text: str) -> None:
+    longest_first = sorted(filter(None, spellings), key=len, reverse=True)
+    expected = re.findall("|".join(map(re.escape, longest_first)) or "(?!)", text)
+    assert re.findall(longest_of(spellings), text) == expected
 
 
 # -- files

@@ -15,6 +15,7 @@ from isogloss.chat_template._environment import compiled
 from isogloss.chat_template._files import DEFAULT, TemplateFiles, read_gguf, read_template, read_tokenizer_config
 from isogloss.chat_template._rendering import Rendering
 from isogloss.chat_template._speech import Part, Turns
+from isogloss.chat_template._spellings import longest_of
 from isogloss.errors import TemplateError
 from isogloss.messages import Conversation, ToolChoice
 from isogloss.prompt import Prompt, Segment
@@ -42,8 +43,7 @@ class ChatTemplate:
         self.sources = MappingProxyType({DEFAULT: source} if isinstance(source, str) else dict(source))
         self.tokens = MappingProxyType(dict(tokens or {}))
         self.special_tokens = frozenset(special_tokens) - {""}
-        longest_first = sorted(self.special_tokens, key=lambda text: (-len(text), text))
-        spelled = "|".join(map(re.escape, longest_first)) or "(?!)"
+        spelled = longest_of(self.special_tokens)
         self._spelled = re.compile(f"({spelled})")
         self._units = re.compile(rf"{spelled}|<[^<>\s]{{1,64}}>|[\s\S]")
         for name, text in self.sources.items():

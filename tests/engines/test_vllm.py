@@ -408,18 +408,24 @@ async def test_the_tokenizer_is_in_the_servers_own_folder(tmp_path: Path) -> Non
         "model": {"type": "BPE", "vocab": {**letters, **BYTES}, "merges": []},
         "pre_tokenizer": {"type": "ByteLevel", **LEVEL, "use_regex": True},
         "decoder": {"type": "ByteLevel", **LEVEL, "use_regex": True},
-        "added_tokens": [{"id": 300, "content": "<|im_end|>", "special": True, **FLAGS}],
+        "added_tokens": [{"id": 300, "content": "<over>", "special": True, **FLAGS}],
     }
-    (tmp_path / "tokenizer.json").write_text(json.dumps(definition))
-    (tmp_path / "tokenizer_config.json").write_text(
-        json.dumps({"chat_template": "{{ messages }}", "bos_token": {"content": "<s>"}, "eos_token": None})
-    )
-    own = from_tokenizer_json(tmp_path)
-    async with started(FakeVllm(own, lambda body: [300], root=str(tmp_path)), tokenizer=None) as engine:
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    (tmp_path / "blob").write_text(json.dumps(definition))
+    (folder / "tokenizer.json").symlink_to(tmp_path / "blob")  # as in the hub's cache
+    config = {"chat_template": "{{ messages }}", "bos_token": {"content": "<s>"}, "eos_token": "<over>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    own = from_tokenizer_json(folder)
+    async with started(FakeVllm(own, lambda body: [300], root=str(folder)), tokenizer=None) as engine:
         assert engine.tokenizer is own
+        assert own.end_tokens == {300}
         model = await engine.model()
-        assert (model.chat_template, model.template_tokens) == ("{{ messages }}", {"bos_token": "<s>"})
-        assert pieces_of(await chunks_of(engine)) == [Piece("<|im_end|>", is_control=True)]
+        assert (model.chat_template, model.template_tokens) == (
+            "{{ messages }}",
+            {"bos_token": "<s>", "eos_token": "<over>"},
+        )
+        assert pieces_of(await chunks_of(engine)) == [Piece("<over>", is_control=True)]
 
 
 LEVEL = {"add_prefix_space": False, "trim_offsets": True}

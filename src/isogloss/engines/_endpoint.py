@@ -94,7 +94,7 @@ class Endpoint:
         request = self._client.build_request(method, self.url + path, content=content, headers=headers, timeout=timeout)
         try:
             response = await self._client.send(request, stream=True)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._lost(error) from error
         if response.status_code == httpx.codes.OK:
             return response
@@ -106,12 +106,12 @@ class Endpoint:
         try:
             async for piece in response.aiter_bytes():
                 yield piece
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._lost(error) from error
         finally:
             await response.aclose()
 
-    def _lost(self, error: httpx.TransportError) -> EngineError:
+    def _lost(self, error: httpx.RequestError) -> EngineError:
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
             return EngineTimeoutError(f"{_capital(self.title)} at `{self.shown}` did not answer in time")
         reason = str(error) or type(error).__name__

@@ -40,8 +40,8 @@ def from_tokenizer_json(
     except OSError as error:
         raise TokenizerError(f"Cannot read `{path}`: {error.strerror}") from error
     chosen = None if end_tokens is None else frozenset(end_tokens)
-    with _lock:
-        return _load(path.resolve(), state.st_mtime_ns, state.st_size, chosen, vocabulary_size)
+    with _lock:  # links are not followed: in the hub's cache the files beside it are beside the link
+        return _load(path.absolute(), state.st_mtime_ns, state.st_size, chosen, vocabulary_size)
 
 
 @lru_cache(maxsize=8)

@@ -20,21 +20,20 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class Guess(NamedTuple):
-    """What a dialect makes of the output: whole calls, damaged ones, how many words and signs are not as the dialect
-    itself would write the turn, and how many characters are markup. ``starts_in`` is the reading that gives the most.
-    """
+    """What a dialect makes of the output: whole calls, damaged ones, how many words and signs it cannot tell from
+    running text or would not write itself, and how many characters are markup. ``starts_in`` is its better reading."""
 
     dialect: Dialect
     starts_in: str
     calls: int
     malformed: int
-    unlike: int
+    unexplained: int
     markup: int
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
         """The smaller the likelier. Formats that write the same have the same."""
-        return -self.calls, self.malformed, self.unlike, -self.markup
+        return -self.calls, self.unexplained, self.malformed, -self.markup
 
 
 def guess_dialects(output: str, tools: Sequence[Tool]) -> list[Guess]:
@@ -56,8 +55,9 @@ def _guess(dialect: Dialect, output: str, tools: Sequence[Tool], starts_in: str)
         for run in runs_of(event, output[event.start : event.end])
         if run.kind == "marker"
     )
-    unlike = _unlike(output, _written(dialect, turn))
-    return Guess(dialect, starts_in, len(turn.tool_calls), len(turn.malformed), unlike, markup)
+    plain = turn.text + (turn.reasoning if starts_in == "reasoning" else "")  # which anything may be taken for
+    unexplained = len(_WORD.findall(plain)) + _unlike(output, _written(dialect, turn))
+    return Guess(dialect, starts_in, len(turn.tool_calls), len(turn.malformed), unexplained, markup)
 
 
 def _written(dialect: Dialect, turn: AssistantMessage) -> str:

@@ -86,7 +86,7 @@ ARROWS: dict[str, set[str]] = {
     },
     "demo": VALUES | {"demo_model"},
     "__main__": {"cli"},
-    "__init__": VALUES | {"dialects", "schema", "tokenizers", "constraints"},
+    "__init__": VALUES | {"chat_template", "dialects", "schema", "tokenizers", "constraints"},
 }
 
 FILES = sorted(PACKAGE.rglob("*.py"))

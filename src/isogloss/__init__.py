@@ -58,12 +58,14 @@ from isogloss.prompt import Prompt, Segment
 
 if TYPE_CHECKING:
     from isogloss import schema, tokenizers
+    from isogloss.chat_template import ChatTemplate
     from isogloss.constraints import Constraint, Matcher
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AssistantMessage",
+    "ChatTemplate",
     "Constraint",
     "Conversation",
     "ConversationError",
@@ -119,6 +121,7 @@ __all__ = [
 
 # What pulls in a grammar engine or a validator is imported when it is first asked for.
 _LAZY = {
+    "ChatTemplate": ("isogloss.chat_template", "ChatTemplate"),
     "Constraint": ("isogloss.constraints", "Constraint"),
     "Matcher": ("isogloss.constraints", "Matcher"),
     "schema": ("isogloss.schema", None),

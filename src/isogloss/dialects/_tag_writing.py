@@ -13,7 +13,7 @@ from isogloss.dialects._base import Dialect
 from isogloss.errors import UnrepresentableError
 from isogloss.messages import AssistantMessage, Tool, ToolCall
 from isogloss.notations.json import write as write_json
-from isogloss.notations.markup import escape_tags, same
+from isogloss.notations.markup import escape_tags, same, spaced
 from isogloss.notations.markup import write as write_markup
 from isogloss.prompt import PromptWriter
 from isogloss.schema.coercion import coerce
@@ -55,7 +55,7 @@ def _views(call: ToolCall, tools: Sequence[Tool]) -> dict[str, SchemaView | None
 
 def _without_tags(text: str, value: Any, view: SchemaView | None) -> str:
     """The value as JSON without ``<`` where that reads back as it, else the text as it is."""
-    escaped = escape_tags(write_json(value))
+    escaped = escape_tags(spaced(value))
     return escaped if "<" in text and same(coerce(view, escaped), value) else text
 
 

@@ -39,6 +39,9 @@ class TurnsDialect(BlockDialect):
     empties_reasoning: ClassVar[bool] = False
     """Whether an empty block stands in old turns where their reasoning was."""
 
+    tools_keep_turns_open: ClassVar[bool] = False
+    """Whether no turn of a conversation with tools is old."""
+
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         """Write what comes before the first turn. ``told`` are the tools and the answer's format; both may be empty."""
         raise NotImplementedError
@@ -82,7 +85,8 @@ class TurnsDialect(BlockDialect):
         system = [m.text for m in messages if isinstance(m, SystemMessage | DeveloperMessage) and m.text]
         self.write_beginning(writer, "\n\n".join(system), conversation)
         thinks = conversation.reasoning_effort != "none"
-        open_turn = last_user_position(messages)
+        stays_open = self.tools_keep_turns_open and offered(conversation)
+        open_turn = -1 if stays_open else last_user_position(messages)
         between: list[Run] = []
         position = -1
         for run in runs(messages):

@@ -36,7 +36,7 @@ from isogloss.dialects._tag_writing import WriteCall, write_call
 from isogloss.dialects._turns import Run, TurnsDialect, said
 from isogloss.grammar import JsonValue, Literal, Marker, Repeat, Term, choice, sequence
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
-from isogloss.notations.json import write as write_json
+from isogloss.notations.markup import spaced
 from isogloss.notations.markup_grammar import raw_value
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView
@@ -87,6 +87,7 @@ class Dsml(TurnsDialect):
     markers = MARKERS
     model_ids = r"deepseek-?v-?(3\.2(?!.*exp)|4)"
     templates = r"DSML"
+    tools_keep_turns_open = True
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         writer.marker(BEGIN)
@@ -164,7 +165,7 @@ def _tag(writer: PromptWriter, before: str, after: str) -> None:
 
 
 def _text_of(value: Any, view: SchemaView | None) -> str:
-    return value if isinstance(value, str) else write_json(value)
+    return value if isinstance(value, str) else spaced(value)
 
 
 def _write_invoke(call: ToolCall) -> WriteCall:

@@ -49,7 +49,7 @@ from isogloss.messages import (
     ToolMessage,
 )
 from isogloss.notations.json import JsonReader
-from isogloss.notations.json import write as write_json
+from isogloss.notations.markup import spaced
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView
 
@@ -247,7 +247,7 @@ def _write_message(writer: PromptWriter, attributes: Mapping[str, str], text: st
 
 
 def _text_of(value: Any, view: SchemaView | None) -> str:
-    return value if isinstance(value, str) else write_json(value)
+    return value if isinstance(value, str) else spaced(value)
 
 
 def _write_call(call: ToolCall, index: int) -> WriteCall:

@@ -36,7 +36,7 @@ from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import Term
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
 from isogloss.notations.elements import Content, content, inner_view
-from isogloss.notations.json import write as write_json
+from isogloss.notations.markup import spaced
 from isogloss.notations.markup import write as write_markup
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView
@@ -164,7 +164,7 @@ def _close(writer: PromptWriter) -> None:
 
 
 def _text_of(value: Any, view: SchemaView | None) -> str:
-    return write_json(value) if isinstance(value, dict | list) else write_markup(value, view)
+    return spaced(value) if isinstance(value, dict | list) else write_markup(value, view)
 
 
 def _write_call(call: ToolCall, tools: Sequence[Tool]) -> WriteCall:
@@ -175,7 +175,7 @@ def _write_call(call: ToolCall, tools: Sequence[Tool]) -> WriteCall:
         _write_tag(writer, f'<invoke name="{escape_attribute(name)}">')
         for key, text in texts.items():
             value = call.arguments[key]
-            is_structure = isinstance(value, dict | list) and text == write_json(value)
+            is_structure = isinstance(value, dict | list) and text == spaced(value)
             _write_element(writer, key, content(value, inner_view(view, key, None)) if is_structure else text)
         _write_tag(writer, "</invoke>")
 

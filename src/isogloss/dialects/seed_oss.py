@@ -64,6 +64,7 @@ class SeedOss(TurnsDialect):
     markers = MARKERS
     model_ids = r"seed-?oss"
     templates = r"seed:tool_call"
+    keeps_reasoning = True
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         text = "\n\n".join([text for text in (system, told) if text])

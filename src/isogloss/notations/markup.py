@@ -19,11 +19,16 @@ from isogloss.schema.view import SchemaView
 
 def write(value: Any, view: SchemaView | None) -> str:
     """The text for ``value`` where the schema is ``view``. Raises `UnrepresentableError` when none reads back as it."""
-    candidates = [value, write_json(value)] if isinstance(value, str) else [write_json(value)]
+    candidates = [value, spaced(value)] if isinstance(value, str) else [spaced(value)]
     for text in candidates:
         if same(coerce(view, text), value):
             return text
     raise UnrepresentableError(f"No text between tags reads back as {write_json(value)[:80]} under its schema")
+
+
+def spaced(value: Any) -> str:
+    """JSON as chat templates write it: a blank behind commas and colons."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -163,31 +163,47 @@ class NestedGrammar(ABC):
 
     def separated_any(self, member: Term) -> Term:
         """Any number of members with commas between them."""
-        return optional(sequence(member, Repeat(sequence(self.comma, member))))
+        named = Rule(self._new_name("member"), member)
+        return optional(sequence(named, Repeat(sequence(self.comma, Reference(named.name)))))
 
     def separated(self, members: Sequence[tuple[Term, bool]]) -> Term:
         """Members in order, each with whether it is required, with commas between them.
 
-        The first one that there is has no comma in front of it; all that follow it have one.
+        The first one that there is has no comma in front of it; all that follow it have one. Which one is the first is
+        open up to the first that is required: each member has a name, and so have parts of what may follow, so that the
+        grammar grows with the number of members and not with its square.
         """
         name = self._new_name("members")
-        tail: Term = sequence()
-        tails = [tail]
-        for position in range(len(members) - 1, 0, -1):
-            member, is_required = members[position]
-            item = sequence(self.comma, member)
-            tail = Rule(f"{name}_{position}", sequence(item if is_required else optional(item), tail))
-            tails.append(tail)
-        tails.reverse()
+        named = [Rule(f"{name}_{position}", member) for position, (member, _) in enumerate(members)]
+        count = len(members)
+
+        def rest(start: int, stop: int, *, names: bool = False) -> list[Term]:
+            """The members of a range behind others; ``names`` where they get their names."""
+            items = [sequence(self.comma, rule if names else Reference(rule.name)) for rule in named[start:stop]]
+            return [
+                item if is_required else optional(item)
+                for item, (_, is_required) in zip(items, members[start:stop], strict=True)
+            ]
+
+        required = next((position for position, (_, is_required) in enumerate(members) if is_required), count)
+        if required == 0:
+            return sequence(named[0], *rest(1, count, names=True))
+        after = Rule(f"{name}_end", sequence(*rest(required, count, names=True)))
         ways: list[Term] = []
-        for position, (member, is_required) in enumerate(members):
-            rest = tails[position]
-            ways.append(sequence(member, Reference(rest.name) if ways and isinstance(rest, Rule) else rest))
-            if is_required:
-                return choice(*ways)
-        return choice(*ways, sequence())
+        for start in range((required - 1) // _PART * _PART, 0, -_PART):
+            stop = min(start + _PART, required)
+            behind = Reference(after.name)
+            ways += [sequence(Reference(named[p].name), *rest(p + 1, stop), behind) for p in range(start, stop)]
+            after = Rule(f"{name}_from_{start}", sequence(*rest(start, stop, names=True), after))
+        stop = min(_PART, required)
+        first = sequence(named[0], *rest(1, stop, names=True), after)
+        others = [sequence(Reference(named[p].name), *rest(p + 1, stop), Reference(after.name)) for p in range(1, stop)]
+        last = sequence(Reference(named[required].name), *rest(required + 1, count)) if required < count else sequence()
+        return choice(first, *others, *ways, last)
 
 
+_PART = 16
+"""Members whose following is named together."""
 _SAYS_NOTHING = frozenset(
     {
         *("$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$ref"),

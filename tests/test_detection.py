@@ -47,3 +47,23 @@ def test_a_model_of_another_family_is_not_claimed(model_id: str) -> None:
 @pytest.mark.parametrize("model_id", ["NousResearch/Hermes-3-Llama-3.1-8B", "NousResearch/Hermes-2-Pro-Mistral-7B"])
 def test_a_model_goes_by_what_it_was_trained_to_write_not_by_its_base(model_id: str) -> None:
     assert [name for name in dialect_names() if get_dialect(name).detects(model_id)] == ["hermes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tail", "where"),
+    [
+        ("gemma", "<|turn>model\n<|channel>thought\n", "reasoning"),
+        ("gemma", "<|turn>model\n<|channel>thought\n<channel|>", "text"),
+        ("gemma", "<|turn>model\nA thought\n", "text"),
+        ("gemini", "<start_of_turn>model\n```thinking\n", "reasoning"),
+        ("gemini", "<start_of_turn>model\n", "text"),
+        ("kimi", "<|im_assistant|>assistant<|im_middle|><think>", "reasoning"),
+        ("kimi", "<|im_assistant|>assistant<|im_middle|><think></think>", "text"),
+        ("deepseek", "<｜Assistant｜><think>\n", "reasoning"),
+        ("deepseek", "<｜Assistant｜></think>", "text"),
+        ("mistral", "[/INST][THINK]", "reasoning"),
+        ("mistral", "[/INST]", "text"),
+    ],
+)
+def test_a_prompt_says_where_the_output_starts(name: str, tail: str, where: str) -> None:
+    assert get_dialect(name).starts_in(tail) == where

@@ -160,7 +160,7 @@ class Dialect(ABC):
         """``reasoning`` when the prompt ends inside an open reasoning block, else ``text``."""
         opener, closer = self.markers.kinds.get("think", ()), self.markers.kinds.get("think_close", ())
         tail = prompt.rstrip()
-        opened = any(tail.endswith(marker) for marker in opener)
+        opened = any(tail.endswith(marker.rstrip()) for marker in opener)
         return "reasoning" if opened and not any(tail.endswith(marker) for marker in closer) else "text"
 
     def extend(

@@ -92,6 +92,9 @@ class Gemma(GemmaTurnsDialect):
         writer.text(system)
         self.write_declarations(writer, tools)
 
+    def starts_in(self, prompt: str) -> str:
+        return super().starts_in(prompt.rstrip().removesuffix(CHANNEL.rstrip()))
+
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
         writer.marker("<|channel>")
         writer.text(f"{CHANNEL}{text}\n")

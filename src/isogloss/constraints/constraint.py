@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from isogloss.constraints.guarded_matcher import json_matcher
 from isogloss.constraints.json_value import lowered
 from isogloss.constraints.lark import write_lark
 from isogloss.constraints.matcher import Matcher
@@ -78,6 +77,8 @@ class Constraint:
         """
         if not isinstance(self.term, JsonValue):
             return Matcher(self.lark_for(tokenizer), tokenizer)
+        from isogloss.constraints.guarded_matcher import json_matcher
+
         return json_matcher(lowered(self.term.schema), tokenizer)
 
     def _lark(self, special_tokens: Mapping[str, int]) -> str:

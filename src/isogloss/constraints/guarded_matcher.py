@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from isogloss.constraints.guarded_mask import GuardedMask, token_index
 from isogloss.constraints.matcher import Matcher
+from isogloss.errors import GrammarError
 from isogloss.schema.json_watch import JsonWatch, Violation
 
 if TYPE_CHECKING:
@@ -89,5 +90,13 @@ class GuardedMatcher(Matcher):
 
 def json_matcher(value: Lowered, tokenizer: Tokenizer) -> Matcher:
     """A matcher of one JSON value. Raises `GrammarError` when its grammar does not compile."""
-    grammar, guards = value.compilable()
+    if value.plain is not None:
+        try:
+            return _matcher(*value.compilable(), tokenizer)
+        except GrammarError:
+            pass  # over the means of that compiler, which may not be those of a grammar
+    return _matcher(value.grammar().text(), value.guards, tokenizer)
+
+
+def _matcher(grammar: str, guards: Guards, tokenizer: Tokenizer) -> Matcher:
     return GuardedMatcher(grammar, tokenizer, guards) if guards else Matcher(grammar, tokenizer)

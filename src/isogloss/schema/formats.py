@@ -161,6 +161,11 @@ def format_patterns(name: str) -> tuple[str, ...]:
     return tuple(patterns[0] for patterns in _ALTERNATIVES.get(name, ()) if len(patterns) == 1)
 
 
+def format_alternatives(name: str) -> tuple[tuple[str, ...], ...]:
+    """The patterns of a format: one conjunction of them has to hold."""
+    return _ALTERNATIVES[name]
+
+
 @functools.cache
 def format_terminal(name: str) -> str | None:
     """A Lark expression for the JSON strings of a format, None where only a guard can tell."""

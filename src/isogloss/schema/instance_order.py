@@ -25,7 +25,7 @@ def ordered_plainly(document: Mapping[str, Any], schema: Any, instance: Any) -> 
         return instance
     if "$ref" in schema:
         return ordered_plainly(document, local(document, schema["$ref"]), instance)
-    for branch in schema.get("anyOf", ()):
+    for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         definitions = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
         if isinstance(branch, Mapping) and jsonschema_rs.is_valid({**definitions, **branch}, instance):
             return ordered_plainly(document, branch, instance)

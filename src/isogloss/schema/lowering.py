@@ -17,7 +17,7 @@ from isogloss.schema.guards import GuardPlan, Guards
 from isogloss.schema.instance_order import ordered, ordered_plainly
 from isogloss.schema.json_grammar import RULE_PREFIX, TERMINAL_PREFIX, GrammarWriter, JsonGrammar
 from isogloss.schema.key_order import KeyOrder
-from isogloss.schema.plain import ENGINE_OPTIONS, plain_guards
+from isogloss.schema.plain import plain_schema
 
 
 class Lowered:
@@ -27,24 +27,16 @@ class Lowered:
         self._document = schema
         self._registry = registry
         self._formats = formats
-        self.schema_guards = plain_guards(schema)
-        """What the engine's own compiler leaves to a matcher where it takes the schema as it is, else None."""
-        if self.schema_guards is None:
+        self.plain = plain_schema(schema, formats=formats)
+        """The schema as the engine's own compiler takes it, None where a grammar has to be written."""
+        if self.plain is None:
             _ = self.guards  # whatever is wrong with the schema is raised at once
-
-    @property
-    def schema(self) -> dict[str, Any] | None:
-        """The schema with the options that the engine's own compiler needs, None where a grammar has to be written."""
-        if self.schema_guards is None or isinstance(self._document, bool):
-            return None
-        return {**self._document, "x-guidance": ENGINE_OPTIONS}
 
     def compilable(self) -> tuple[str, Guards]:
         """A whole grammar in the form that the engine compiles soonest, and what it leaves to a matcher."""
-        schema = self.schema
-        if schema is None or self.schema_guards is None:
+        if self.plain is None:
             return self.grammar().text(), self.guards
-        return json.dumps({"grammars": [{"json_schema": schema}]}, ensure_ascii=False), self.schema_guards
+        return json.dumps({"grammars": [{"json_schema": self.plain.form}]}, ensure_ascii=False), self.plain.guards
 
     @property
     def guards(self) -> Guards:
@@ -62,7 +54,7 @@ class Lowered:
 
     def in_schema_order(self, instance: Any) -> Any:
         """The instance with its keys in the order of the grammar."""
-        if self.schema_guards is not None and not isinstance(self._document, bool):
+        if self.plain is not None and not isinstance(self._document, bool):
             return ordered_plainly(self._document, self._document, instance)
         return ordered(self._canonical, self._order, instance)
 

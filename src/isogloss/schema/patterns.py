@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import msgspec
@@ -420,14 +420,20 @@ def quoted_literal(text: str) -> str:
 
 
 def _quoted(node: Node) -> str:
+    """The node over the text of a JSON string."""
     if isinstance(node, Class):
         return quoted_class(node.characters)
+    return _spelled(node, _quoted)
+
+
+def _spelled(node: Node, spell: Callable[[Node], str]) -> str:
+    """A compound node, its parts spelled by a function."""
     if isinstance(node, Sequence):
-        return "".join(map(_quoted, node.items))
+        return "".join(map(spell, node.items))
     if isinstance(node, Choice):
-        return f"(?:{'|'.join(map(_quoted, node.options))})"
+        return f"(?:{'|'.join(map(spell, node.options))})"
     if isinstance(node, Repeat):
-        inner = f"(?:{_quoted(node.item)})"
+        inner = f"(?:{spell(node.item)})"
         if (node.minimum, node.maximum) == (0, None):
             return inner + "*"
         if (node.minimum, node.maximum) == (1, None):
@@ -602,6 +608,48 @@ def terminal(pattern: str) -> str:
         else:
             options.append(f'/"{lead}/ {tail}')
     return " | ".join(options) or _NEVER
+
+
+@functools.lru_cache(maxsize=1024)
+def engine_pattern(pattern: str) -> str | None:
+    """The pattern as the engine's own JSON Schema compiler takes it, in the syntax of Rust's ``regex``.
+
+    None where it cannot be told so, or would be another set of texts: that compiler takes no raw DEL and no numeric
+    escape of ``<`` and ``>``, so neither may be in a string that matches.
+    """
+    try:
+        node = _Parser(pattern).parse()
+    except UnsupportedPatternError:
+        return None
+    items = node.items if isinstance(node, Sequence) else (node,)
+    if len(items) < 2 or items[0] != Anchor("start") or items[-1] != Anchor("end"):
+        return None
+    inner = items[1:-1]
+    if any(map(_special, inner)) or any(map(_holds_unsafe, inner)) or _size(node) > MAXIMUM_SIZE:
+        return None
+    return f"^{''.join(map(_plainly, inner))}$"
+
+
+_UNSAFE = _mask("<>\x7f")
+
+
+def _holds_unsafe(node: Node) -> bool:
+    if isinstance(node, Class):
+        return bool(node.characters.ascii & _UNSAFE)
+    if isinstance(node, Sequence):
+        return any(map(_holds_unsafe, node.items))
+    if isinstance(node, Choice):
+        return any(map(_holds_unsafe, node.options))
+    return isinstance(node, Repeat) and _holds_unsafe(node.item)
+
+
+def _plainly(node: Node) -> str:
+    """The node over decoded text."""
+    if isinstance(node, Class):
+        characters = node.characters
+        members = _bracketed(characters.ascii) + characters.beyond
+        return f"[{members}]" if members else r"[^\x00-\x{10FFFF}]"
+    return _spelled(node, _plainly)
 
 
 def strict_spelling(pattern: str) -> str:

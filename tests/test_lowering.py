@@ -308,6 +308,73 @@ def test_a_registry_gives_what_is_outside() -> None:
         lower({"$ref": "https://example.org/name"})
 
 
+def test_a_constraint_takes_a_registry() -> None:
+    registry = {
+        "https://example.org/tree": {
+            "type": "object",
+            "properties": {"name": {"$ref": "name"}, "child": {"$ref": "https://example.org/tree"}},
+            "additionalProperties": False,
+        },
+        "https://example.org/name": {"type": "string", "maxLength": 3},
+        "https://example.org/never": False,
+    }
+    constraint = Constraint.from_json_schema({"$ref": "https://example.org/tree"}, registry=registry)
+    assert accepts(constraint.matcher(BYTES), b'{"name":"a","child":{"name":"abc"}}')
+    assert not accepts(constraint.matcher(BYTES), b'{"child":{"name":"abcd"}}')
+    with pytest.raises(UnsatisfiableSchemaError):
+        Constraint.from_json_schema({"$ref": "https://example.org/never"}, registry=registry)
+
+
+PLAIN: list[tuple[str, Any, list[Any], list[Any]]] = [
+    ("types apart", {"oneOf": [{"type": "string"}, {"type": "integer"}]}, ["a", 1], [1.5, None]),
+    ("recursion", {**TREE, "$ref": "#/$defs/node"}, [{}, {"value": 1, "next": {"value": 2}}], [{"next": 1}]),
+    ("pattern", {"type": "string", "pattern": "^[a-f0-9]{4}$"}, ["00ff"], ["00fg", "00f"]),
+    (
+        "format",
+        {"type": ["string", "null"], "format": "uuid"},
+        ["2eb8aa08-aa98-11ea-b4aa-73b441d16380", None],
+        ["2eb8"],
+    ),
+    (
+        "both",
+        {"type": "string", "format": "date", "pattern": "^2[0-9-]+$"},
+        ["2024-02-29"],
+        ["1999-01-01", "2023-02-29"],
+    ),
+    ("annotation", {"type": "integer", "format": "int32", "title": "n", "deprecated": True}, [1], ["1"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "valid", "invalid"), [case[1:] for case in PLAIN], ids=[case[0] for case in PLAIN])
+def test_a_plain_schema_is_exact_both_ways(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
+    lowered = lower(schema)
+    assert lowered.plain is not None
+    for instances, expected in ((valid, True), (invalid, False)):
+        for instance in instances:
+            text = compact(lowered.in_schema_order(instance))
+            assert accepts(json_matcher(lowered, BYTES), text) == expected, text
+            assert accepts(written(lowered), text) == expected, text
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"oneOf": [{"type": "number"}, {"type": "integer"}]},
+        {"$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["n", "x"]}}},
+        {"type": "string", "pattern": "a"},
+        {"type": "string", "pattern": "^(?!a).$"},
+        {"type": "string", "const": "<a>"},
+        {"$schema": "http://json-schema.org/draft-04/schema#", "const": 1},
+        {"type": "object", "properties": {"a": {"$id": "https://example.org/a", "$ref": "#"}}},
+        {"type": "string", "format": "hostname"},
+    ],
+)
+def test_what_the_engine_would_take_otherwise_is_not_plain(schema: Any) -> None:
+    if "$defs" in schema:
+        schema = {**schema, "type": "object", "properties": {"top": {"$ref": "#/$defs/n"}}}
+    assert lower(schema).plain is None
+
+
 def test_the_metaschema_is_known() -> None:
     lowered = lower({"$ref": "https://json-schema.org/draft/2020-12/schema"})
     assert accepts(written(lowered), b'{"type":"string"}')

@@ -28,11 +28,18 @@ class Constraint:
         return f"Constraint({self.term!r})"
 
     @classmethod
-    def from_json_schema(cls, schema: Mapping[str, Any] | bool, *, strict: bool = False) -> Constraint:
+    def from_json_schema(
+        cls,
+        schema: Mapping[str, Any] | bool,
+        *,
+        strict: bool = False,
+        registry: Mapping[str, Any] | None = None,
+    ) -> Constraint:
         """The JSON values that satisfy a schema, keys in the schema's order.
 
         Compact JSON is always accepted, more white space only within a bound. ``strict`` asks that the schema be in
-        the strict subset of Structured Outputs. Raises `SchemaError` (`UnsatisfiableSchemaError` where no value
+        the strict subset of Structured Outputs; ``registry`` holds schemas by URI for references that leave this one
+        (nothing is ever fetched). Raises `SchemaError` (`UnsatisfiableSchemaError` where no value
         satisfies it, `SchemaTooComplexError` over the bounds), `StrictSchemaError` with every violation.
         """
         if not isinstance(schema, Mapping | bool):
@@ -41,6 +48,10 @@ class Constraint:
             from isogloss.schema import ensure_strict
 
             ensure_strict(schema)
+        if registry:
+            from isogloss.schema.lowering import bundled
+
+            schema = bundled(schema, registry)
         lowered(schema)  # whatever is wrong with it is raised at once
         return cls(JsonValue(schema))
 

@@ -93,6 +93,20 @@ def lower(schema: Schema, *, registry: Mapping[str, Any] | None = None, formats:
     return Lowered(schema, registry=registry, formats=formats)
 
 
+def bundled(schema: Schema, registry: Mapping[str, Any]) -> Schema:
+    """The schema with the documents of a registry inside, so that it needs none. Their order of keys is kept."""
+    if isinstance(schema, bool):
+        return schema
+    documents = {
+        uri: {**document, "$id": uri} if isinstance(document, Mapping) else {"$id": uri, **({} if document else _NEVER)}
+        for uri, document in registry.items()
+    }
+    return {**schema, "$defs": {**documents, **schema.get("$defs", {})}}
+
+
+_NEVER: dict[str, Any] = {"not": {}}
+
+
 def in_schema_order(schema: Schema, instance: Any, *, registry: Mapping[str, Any] | None = None) -> Any:
     """The instance with the keys of its objects in the order in which a grammar of the schema takes them."""
     return Lowered(schema, registry=registry).in_schema_order(instance)

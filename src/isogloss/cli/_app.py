@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from isogloss.cli import check_schema, constrain, convert, demo, dialects, models, render, scan, serve
+from isogloss.cli import chat, check_schema, constrain, convert, demo, dialects, models, render, scan, serve
 
 app = typer.Typer(
     name="isogloss",
@@ -14,6 +14,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-for module in (scan, render, constrain, check_schema, convert, dialects, models, serve, demo):
+for module in (scan, render, constrain, check_schema, convert, dialects, models, serve, chat, demo):
     name = module.__name__.rpartition(".")[2].replace("_", "-")
     app.command(name)(module.command)

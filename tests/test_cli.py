@@ -135,7 +135,9 @@ def test_a_mistake_is_one_message_and_exit_code_2(shell: Shell, arguments: tuple
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("command", ["scan", "render", "constrain", "check-schema", "dialects", "serve", "demo"])
+@pytest.mark.parametrize(
+    "command", ["scan", "render", "constrain", "check-schema", "dialects", "serve", "chat", "demo"]
+)
 def test_every_command_has_help_with_an_example(shell: Shell, command: str) -> None:
     code, out, _ = shell(command, "--help")
     assert code == 0

@@ -94,7 +94,12 @@ def _values(arguments: str, raw: str) -> list[_Place]:
         elif value:
             places.append((at, at + len(value)))
         end = at
-    return places[::-1]
+    places.reverse()
+    if places and _PUNCTUATION.fullmatch(raw, 0, places[0][0]):
+        places[0] = (0, places[0][1])
+    if places and _PUNCTUATION.fullmatch(raw, places[-1][1]):
+        places[-1] = (places[-1][0], len(raw))
+    return places
 
 
 def _last(value: str, raw: str, end: int) -> int:

@@ -24,6 +24,7 @@ function wire(list, tabs) {
     if (!names.has(name)) return;
     if (!tabs.some((tab) => tab.dataset.value === state[name])) state[name] = tabs[0].dataset.value;
     for (const tab of tabs) {
+      tab.disabled = false;
       const isChosen = tab.dataset.value === state[name];
       tab.setAttribute("aria-selected", String(isChosen));
       tab.tabIndex = isChosen ? 0 : -1;

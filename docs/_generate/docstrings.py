@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -17,7 +18,9 @@ LINKED = {
     name: f"{package.__name__}.{name}"
     for package in (isogloss.schema, isogloss.engines, isogloss.constraints, isogloss)
     for name in package.__all__
+    if not inspect.ismodule(getattr(package, name))
 }
+"""Names that stand alone in a docstring, and where they lead."""
 VALUES = ("Struct", "NamedTuple", "_Event", "Piece")
 """What classes of values inherit from."""
 NAME = re.compile(r"(?<![`\[])`(?P<name>\w+)`(?![`\]])")

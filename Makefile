@@ -18,7 +18,7 @@ $(VENV)/demo.installed: $(BIN)/python pyproject.toml
 	@touch $@
 
 $(VENV)/test.installed: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[all]' --group test --group lint
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group docs --group lint --group test
 	@touch $@ $(VENV)/demo.installed
 
 demo: $(VENV)/demo.installed  ## serve a small model and ask it three things with the official client
@@ -65,6 +65,9 @@ bench: $(VENV)/test.installed  ## the figures of benchmarks/README.md
 
 conformance: $(VENV)/test.installed  ## JSON Schema conformance against the committed ratchet
 	$(BIN)/python benchmarks/conformance.py
+
+docs: $(VENV)/test.installed  ## the documentation, into site/; a warning is an error
+	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
 
 clean:  ## everything that was built or fetched into this folder
 	rm -rf $(VENV) .clients build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

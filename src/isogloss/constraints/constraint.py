@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from isogloss.constraints.json_value import lowered
-from isogloss.constraints.lark import write_lark
+from isogloss.constraints.lark import write_announced
 from isogloss.constraints.matcher import Matcher
 from isogloss.errors import SchemaError
 from isogloss.grammar import Grammar, JsonValue, Regex, Term, markers_of
 
 if TYPE_CHECKING:
+    from isogloss.schema.guards import Guards
     from isogloss.tokenizers import Tokenizer
 
 
@@ -22,7 +23,7 @@ class Constraint:
         self.term = term
         self.markers = frozenset(markers_of(term))
         """The texts of its markers."""
-        self._larks: dict[frozenset[tuple[str, int]], str] = {}
+        self._larks: dict[frozenset[tuple[str, int]], tuple[str, list[Guards]]] = {}
 
     def __repr__(self) -> str:
         return f"Constraint({self.term!r})"
@@ -77,23 +78,32 @@ class Constraint:
 
     def lark_for(self, tokenizer: Tokenizer) -> str:
         """The grammar in llguidance's Lark for a vocabulary that has some of the markers as control tokens."""
-        special = tokenizer.special_tokens
-        return self._lark({marker: special[marker] for marker in self.markers if marker in special})
+        return self._lark(self._special_of(tokenizer))
 
     def matcher(self, tokenizer: Tokenizer) -> Matcher:
         """A matcher at the start of the grammar. Raises `GrammarError` when it does not compile.
 
-        Of one JSON value it also holds what a grammar cannot say, and a schema that the engine's own compiler takes
-        exactly is compiled by that one, which is faster.
+        It also holds what a grammar cannot say of the JSON values in it. Where the whole is one such value and the
+        engine's own compiler takes its schema exactly, it is compiled by that one, which is faster.
         """
         if not isinstance(self.term, JsonValue):
-            return Matcher(self.lark_for(tokenizer), tokenizer)
+            from isogloss.constraints.guarded_turn_matcher import GuardedTurnMatcher
+
+            lark, guards = self._written(self._special_of(tokenizer))
+            return GuardedTurnMatcher(lark, tokenizer, self.term) if guards else Matcher(lark, tokenizer)
         from isogloss.constraints.guarded_matcher import json_matcher
 
         return json_matcher(lowered(self.term.schema), tokenizer)
 
+    def _special_of(self, tokenizer: Tokenizer) -> dict[str, int]:
+        special = tokenizer.special_tokens
+        return {marker: special[marker] for marker in self.markers if marker in special}
+
     def _lark(self, special_tokens: Mapping[str, int]) -> str:
+        return self._written(special_tokens)[0]
+
+    def _written(self, special_tokens: Mapping[str, int]) -> tuple[str, list[Guards]]:
         key = frozenset(special_tokens.items())
         if key not in self._larks:
-            self._larks[key] = write_lark(self.term, special_tokens)
+            self._larks[key] = write_announced(self.term, special_tokens, None)
         return self._larks[key]

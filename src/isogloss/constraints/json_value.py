@@ -11,13 +11,7 @@ import msgspec
 from isogloss.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from isogloss.schema.json_grammar import JsonGrammar
     from isogloss.schema.lowering import Lowered
-
-
-def json_grammar(schema: Mapping[str, Any] | bool, prefix: str) -> JsonGrammar:
-    """The values of ``schema`` as rules whose names start with ``prefix``. Raises `SchemaError`."""
-    return lowered(schema).grammar(prefix)
 
 
 def lowered(schema: Mapping[str, Any] | bool) -> Lowered:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from isogloss.constraints.json_value import json_grammar
+from isogloss.constraints.json_value import lowered
 from isogloss.errors import GrammarError
 from isogloss.grammar import (
     Choice,
@@ -31,6 +31,9 @@ from isogloss.grammar import (
     Term,
 )
 
+if TYPE_CHECKING:
+    from isogloss.schema.guards import Guards
+
 HEADER = "%llguidance {}"
 """By this first line an engine that knows several grammar languages tells this one."""
 
@@ -45,20 +48,34 @@ def write_lark(term: Term, special_tokens: Mapping[str, int]) -> str:
 
     Raises `GrammarError` for a reference without its rule, and for a `Grammar` inside another term.
     """
+    return write_announced(term, special_tokens, None)[0]
+
+
+def write_announced(
+    term: Term, special_tokens: Mapping[str, int], announcement: int | None
+) -> tuple[str, list[Guards]]:
+    """As `write_lark`, with what the grammar leaves open of the JSON values in it.
+
+    With an ``announcement``, a control token (an id), each of those values comes only behind it and then the number of
+    its guards in the list, as that many letters ``j`` and a ``;``.
+    """
     if isinstance(term, Grammar):
-        return term.lark
-    return _Writer(special_tokens).grammar(term)
+        return term.lark, []
+    writer = _Writer(special_tokens, announcement)
+    return writer.grammar(term), writer.guards
 
 
 class _Writer:
-    def __init__(self, special_tokens: Mapping[str, int]) -> None:
+    def __init__(self, special_tokens: Mapping[str, int], announcement: int | None = None) -> None:
         self._special = special_tokens
+        self._announcement = announcement
         self._names: dict[str, str] = {}  # what follows a rule's name -> its name
         self._rules: dict[str, str] = {}  # the named ones
         self._json_starts: dict[bytes, str] = {}  # by schema
         self._json_rules: list[str] = []
         self._json_shared: dict[str, str] = {}
         self._referenced: set[str] = set()
+        self.guards: list[Guards] = []
 
     def grammar(self, term: Term) -> str:
         start = self._expression(term)
@@ -113,8 +130,14 @@ class _Writer:
     def _json(self, schema: Mapping[str, Any] | bool) -> str:
         key = msgspec.json.encode(schema)
         if key not in self._json_starts:
-            grammar = json_grammar(schema, f"json_{len(self._json_starts)}_")
+            value = lowered(schema)
+            grammar = value.grammar(f"json_{len(self._json_starts)}_")
             self._json_starts[key] = grammar.start
+            if value.guards:
+                if self._announcement is not None:
+                    number = quoted("j" * len(self.guards) + ";")
+                    self._json_starts[key] = f"(<[{self._announcement}]> {number} {grammar.start})"
+                self.guards.append(value.guards)
             self._json_rules += grammar.rules.splitlines()
             self._json_shared.update(grammar.shared)
         return self._json_starts[key]

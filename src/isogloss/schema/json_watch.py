@@ -111,13 +111,15 @@ class JsonWatch:
         return len(self._places) - 1
 
     def take(self, piece: bytes) -> bool:
-        """Go on by some bytes; where a guard forbids them nothing happens and `violation` says why."""
+        """Go on by some bytes, up to the end of the value; where a guard forbids them nothing happens and `violation`
+        says why."""
         length = len(self._text)
         self._text += piece
         place = _Reader(self, self._places[-1], commit=True).read(length)
         if place is None:
             del self._text[length:]
             return False
+        del self._text[place.length :]
         self._places.append(place)
         self.verdicts.clear()
         return True
@@ -152,6 +154,12 @@ class JsonWatch:
     @property
     def place(self) -> _Place:
         return self._places[-1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the value has ended."""
+        place = self.place
+        return place.container is None and place.mode == "after"
 
     def open_text(self) -> bytes:
         """The bytes of the string or key at hand, without its opening quote."""
@@ -245,6 +253,8 @@ class _Reader:
         end = len(text)
         while at < end:
             mode = self.mode
+            if mode == "after" and self.container is None:
+                break  # the value is over
             if mode in ("string", "key"):
                 found = self._string(at, end)
             elif mode == "number":
@@ -256,7 +266,7 @@ class _Reader:
             if found is None:
                 return None
             at = found
-        return _Place(end, self.container, self.counts, self.mode, self.start, self.escaped, self.node)
+        return _Place(at, self.container, self.counts, self.mode, self.start, self.escaped, self.node)
 
     def end_of_number(self, end: int) -> bool | None:
         return True if self._closed("number", self.start, end) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-ALL = ("scan", "render", "server", "harmony", "schema")
+ALL = ("scan", "render", "server", "harmony", "schema", "conformance")
 
 names = sys.argv[1:2] or ALL
 for name in names:

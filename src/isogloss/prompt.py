@@ -89,7 +89,7 @@ def _encode_run(run: list[Segment], tokenizer: Tokenizer) -> Iterator[tuple[list
 
 
 class PromptWriter:
-    """Collects segments; adjacent ones of the same kind are joined."""
+    """Collects segments."""
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []

@@ -34,7 +34,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -409,8 +409,11 @@ def _assert_same_turn(found: AssistantMessage, wanted: AssistantMessage, output:
 
 
 def _difference(where: str, whole: Sequence[Event], cut: Sequence[Event]) -> str:
-    shown: Callable[[Sequence[Event]], str] = lambda events: "\n".join([f"  {event}" for event in events])  # noqa: E731
-    return f"{where}:\n{shown(cut)}\nbut whole:\n{shown(whole)}"
+    return f"{where}:\n{_shown(cut)}\nbut whole:\n{_shown(whole)}"
+
+
+def _shown(events: Sequence[Event]) -> str:
+    return "\n".join([f"  {event}" for event in events])
 
 
 def _lines(one: str, first: str, other: str, second: str) -> str:

@@ -22,9 +22,9 @@ TRANSCRIPTS = typer.Argument(help="JSON-lines transcripts; standard input withou
 
 
 def command(
+    source: Annotated[str, typer.Option("--from", help="Dialect of the transcripts.")],
+    target: Annotated[str, typer.Option("--to", help="Dialect to write.")],
     file: Annotated[Path | None, TRANSCRIPTS] = None,
-    source: Annotated[str, typer.Option("--from", help="Dialect of the transcripts.")] = ...,  # type: ignore[assignment]
-    target: Annotated[str, typer.Option("--to", help="Dialect to write.")] = ...,  # type: ignore[assignment]
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; standard output without it.")
     ] = None,

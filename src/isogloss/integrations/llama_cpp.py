@@ -41,5 +41,5 @@ class GrammarLogitsProcessor:
         for token in input_ids[seen:]:
             self._output.take(int(token))
         self._seen = length
-        masked: Any = numpy.where(self._output.forbidden(scores.shape[-1]), -numpy.inf, scores)
-        return masked.astype(scores.dtype, copy=False)  # type: ignore[no-any-return]
+        masked: NDArray[Any] = numpy.where(self._output.forbidden(scores.shape[-1]), -numpy.inf, scores)
+        return masked.astype(scores.dtype, copy=False)

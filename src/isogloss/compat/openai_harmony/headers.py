@@ -11,7 +11,7 @@ from isogloss.dialects._harmony_header import CHANNEL, CONSTRAIN, ROLES, Header
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """White space as Unicode has it; Python's own methods count four separators more."""
 
-_CHANNEL_END = re.compile(rf"[{_SPACE}<]|\Z")
+_CHANNEL_END = re.compile(rf"[{_SPACE}<]")
 _ASCII_SPACE = re.compile(r"[ \t\n\f\r]+")
 
 
@@ -44,10 +44,10 @@ def _take_channel(text: str) -> tuple[str, str | None]:
     before, marker, behind = text.partition(CHANNEL)
     if not marker:
         return text, None
-    end = _CHANNEL_END.search(behind).start()  # type: ignore[union-attr]
-    if end == 0:
+    channel = _CHANNEL_END.split(behind, 1)[0]
+    if not channel:
         raise HarmonyError("channel marker present but no channel value found in header")
-    return before + behind[end:], behind[:end]
+    return before + behind[len(channel) :], channel
 
 
 def _take_role(words: list[str]) -> tuple[str, str | None]:

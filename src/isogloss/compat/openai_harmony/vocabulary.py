@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable
 from functools import cache
 from operator import index
+from typing import SupportsIndex
 
 from isogloss.errors import TokenizerError
 from isogloss.tokenizers import Tokenizer, o200k_harmony
@@ -78,10 +79,10 @@ def harmony_vocabulary() -> Vocabulary:
     return Vocabulary(o200k_harmony())
 
 
-def checked_id(token: object, argument: str = "tokens") -> int:
+def checked_id(token: SupportsIndex, argument: str = "tokens") -> int:
     """An id as an unsigned 32-bit number. Raises `TypeError` and `OverflowError` in the words of the package."""
     try:
-        number = index(token)  # type: ignore[arg-type]
+        number = index(token)
     except TypeError:
         name = type(token).__name__
         raise TypeError(f"argument '{argument}': '{name}' object cannot be interpreted as an integer") from None

@@ -176,9 +176,10 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"input": ["x"]}, "Expected `object`, got `str`", "/input/0"),
     ({"input": [{"content": "x"}]}, "Object missing required field `role`", "/input/0"),
     (
-        {"input": [{"type": "web_search_call"}]},
-        "Invalid value: 'web_search_call'. Supported values are: 'message', 'reasoning', 'function_call', "
-        "'function_call_output', 'custom_tool_call', and 'custom_tool_call_output'.",
+        {"input": [{"type": "image_generation_call"}]},
+        "Invalid value: 'image_generation_call'. Supported values are: 'message', 'reasoning', 'function_call', "
+        "'function_call_output', 'custom_tool_call', 'custom_tool_call_output', 'code_interpreter_call', and "
+        "'web_search_call'.",
         "/input/0/type",
     ),
     (

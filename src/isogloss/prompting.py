@@ -172,9 +172,8 @@ def _with_format_told(conversation: Conversation) -> Conversation:
         else message
         for message in conversation.messages
     ]
-    wanted = conversation.response_format
-    if wanted is not None and wanted.kind != "text":
-        told = format_prompt(wanted)
+    told = format_prompt(conversation.response_format)
+    if told:
         first = messages[0] if messages else None
         if isinstance(first, SystemMessage | DeveloperMessage):
             messages[0] = msgspec.structs.replace(first, text=f"{first.text}\n\n{told}" if first.text else told)

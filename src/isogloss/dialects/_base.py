@@ -14,6 +14,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._markers import Markers
 from isogloss.events import Event, collect
 from isogloss.messages import (
@@ -193,20 +194,17 @@ class Dialect(ABC):
 
     def tool_prompt(self, tools: Sequence[Tool], response_format: ResponseFormat | None = None) -> str:
         """What a model that was not trained on the dialect is told: the catalogue, the guide, the answer's format."""
-        sections = []
+        listed = ""
         if tools:
             catalogue = "\n".join(write_json(catalogue_entry(tool)) for tool in tools)
-            sections.append(f"# Tools\n\nYou can call these tools:\n\n<tools>\n{catalogue}\n</tools>\n\n{self.guide}")
-        if response_format is not None and response_format.kind != "text":
-            sections.append(format_prompt(response_format))
-        return "\n\n".join(sections)
+            listed = f"# Tools\n\nYou can call these tools:\n\n<tools>\n{catalogue}\n</tools>\n\n{self.guide}"
+        return paragraphs(listed, format_prompt(response_format))
 
     def inband(self, conversation: Conversation) -> Conversation:
         """The same conversation in plain messages: tools told in the system text, calls and results written out."""
         conversation = self.prepared(conversation)
         told = self.tool_prompt(offered(conversation), conversation.response_format)
-        opening = [m.text for m in conversation.messages if isinstance(m, SystemMessage | DeveloperMessage)]
-        system = "\n\n".join([text for text in (*opening, told) if text])
+        system = paragraphs(instructions(conversation.messages), told)
         messages: list[Message] = [SystemMessage(system)] if system else []
         rest = [m for m in conversation.messages if not isinstance(m, SystemMessage | DeveloperMessage)]
         for run in runs(rest):
@@ -244,6 +242,11 @@ class BlockDialect(Dialect):
     """What a block of calls begins with where the format has no marker for it: one character at the start of a line, or
     a longer text anywhere."""
 
+    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
+        """As most families do: on lines of its own between the markers, with a blank line behind."""
+        enclose(writer, self.markers, "think", text, margin="\n")
+        writer.text("\n\n")
+
     @abstractmethod
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         """The rest of a block of calls behind the marker ``call`` (or `bare_call`), to the last of its closing markers.
@@ -258,18 +261,21 @@ class BlockDialect(Dialect):
         parallel: bool = True,
         reasoning: bool | str = True,
     ) -> Constraint:
+        from isogloss.dialects._call_watch import watched
         from isogloss.dialects._turn import turn
 
-        return turn(
+        tools = tuple(tools)
+        constraint = turn(
             self.markers,
             self.call_grammar,
-            tuple(tools),
+            tools,
             ToolChoice.of(tool_choice),
             response_format,
             parallel=parallel,
             reasoning=reasoning,
             bare=self.bare_call,
         )
+        return watched(self, tools, constraint, "reasoning" if reasoning == "open" else "text")
 
 
 def catalogue_entry(tool: Tool) -> dict[str, Any]:
@@ -289,8 +295,20 @@ def offered(conversation: Conversation) -> tuple[Tool, ...]:
     return () if choice.mode == "none" else conversation.tools
 
 
-def format_prompt(response_format: ResponseFormat) -> str:
-    """What a model is told about the answer's format, and how to refuse."""
+def paragraphs(*texts: str) -> str:
+    """The texts that say something, with blank lines between them."""
+    return "\n\n".join([text for text in texts if text])
+
+
+def instructions(messages: Iterable[Message]) -> str:
+    """What system and developer messages say, wherever they stand."""
+    return paragraphs(*[m.text for m in messages if isinstance(m, SystemMessage | DeveloperMessage)])
+
+
+def format_prompt(response_format: ResponseFormat | None) -> str:
+    """What a model is told about the answer's format, and how to refuse; nothing where it is free text."""
+    if response_format is None or response_format.kind == "text":
+        return ""
     lines = ["# Response format", ""]
     if response_format.kind == "json_object":
         lines.append("Answer with one JSON object and nothing else.")

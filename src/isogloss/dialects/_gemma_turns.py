@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from isogloss.dialects._base import BlockDialect, format_prompt, last_user_position, offered, runs
+from isogloss.dialects._base import (
+    BlockDialect,
+    format_prompt,
+    instructions,
+    last_user_position,
+    offered,
+    paragraphs,
+    runs,
+)
 from isogloss.dialects._brace_calls import write_braces, write_calls, write_results
 from isogloss.dialects._turns import said
 from isogloss.messages import (
@@ -68,13 +76,10 @@ class GemmaTurnsDialect(BlockDialect):
             self._open(writer, "model")
 
     def _write_beginning(self, writer: PromptWriter, conversation: Conversation) -> None:
-        system = [m.text for m in conversation.messages if isinstance(m, SystemMessage | DeveloperMessage) and m.text]
-        wanted = conversation.response_format
-        if wanted is not None and wanted.kind != "text":
-            system.append(format_prompt(wanted))
+        system = paragraphs(instructions(conversation.messages), format_prompt(conversation.response_format))
         thinks = conversation.reasoning_effort != "none"
         draft = PromptWriter()
-        self.write_opening(draft, "\n\n".join(system), offered(conversation), thinks=thinks)
+        self.write_opening(draft, system, offered(conversation), thinks=thinks)
         segments = draft.prompt().segments
         writer.marker(self.markers["beginning"])
         if segments:

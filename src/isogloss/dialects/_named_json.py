@@ -21,7 +21,7 @@ _SPACE = r"\s{0,64}+"
 
 
 class NamedJsonScanner(JsonCallScanner):
-    """Scans calls between control tokens. A subclass opens a call with `_open` and names it with `_named`.
+    """Scans calls between control tokens. A subclass names a call with `_named` once it knows what its header says.
 
     A call is whole with its last brace: a missing closing token does no harm. A control token within the arguments
     says that the model never closed them.
@@ -30,10 +30,32 @@ class NamedJsonScanner(JsonCallScanner):
     framed_by_tokens: ClassVar[bool] = True
     faults: Lexicon
     """Where scanning goes on behind what is no call."""
+    header: Any
+    """Matches what stands between the opening token and the arguments."""
     ends: Lexicon
     """What stands right behind a header without arguments."""
     tail: Any
     """Matches the closing token with the white space in front of it."""
+
+    def _open_call(self, found: Found) -> None:
+        """The opening token."""
+        self._open(found.start)
+        self._state = self._in_header
+
+    def _in_header(self) -> bool:
+        match = self.header(self._text, self._pos, partial=True)
+        if match is not None and match.partial:
+            return False
+        if match is None:
+            self._fault(NO_HEADER)
+        else:
+            self._pos = match.end()
+            self._header_read(match)
+        return True
+
+    def _header_read(self, match: regex.Match[str]) -> None:
+        """Name the call, as its header does."""
+        raise NotImplementedError
 
     def _named(self, name: str, call_id: str, end: int, *, is_fenced: bool = False) -> None:
         """The header is whole. ``is_fenced``: a code fence is open around the arguments."""

@@ -136,6 +136,13 @@ def _foreign(markers: Markers, *kinds: str) -> tuple[Marker, ...]:
     return tuple(markers.term(spelled) for kind in kinds for spelled in markers.kinds.get(kind, ()))
 
 
+def json_envelopes(tools: Sequence[Tool], parallel: bool) -> Term:
+    """One or, where ``parallel``, more calls as JSON objects with commas between them, and the end of the array."""
+    call = json_envelope(tools)
+    more = Repeat(sequence(Literal(","), optional(Literal(" ")), call)) if parallel else sequence()
+    return sequence(call, more, Literal("]"))
+
+
 def json_envelope(
     tools: Sequence[Tool], name: str = "name", arguments: str = "arguments", *, is_open: bool = False
 ) -> Term:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from isogloss.dialects._base import BlockDialect, last_user_position, offered, runs
+from isogloss.dialects._base import BlockDialect, instructions, last_user_position, offered, runs
 from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
 from isogloss.messages import (
     AssistantMessage,
@@ -82,8 +82,7 @@ class TurnsDialect(BlockDialect):
     def write_conversation(self, writer: PromptWriter, conversation: Conversation, generation_prompt: bool) -> None:
         conversation = self.prepared(conversation)
         messages = conversation.messages
-        system = [m.text for m in messages if isinstance(m, SystemMessage | DeveloperMessage) and m.text]
-        self.write_beginning(writer, "\n\n".join(system), conversation)
+        self.write_beginning(writer, instructions(messages), conversation)
         thinks = conversation.reasoning_effort != "none"
         stays_open = self.tools_keep_turns_open and offered(conversation)
         open_turn = -1 if stays_open else last_user_position(messages)

@@ -25,9 +25,11 @@ from typing import Any
 
 import regex
 
+from isogloss.dialects._base import paragraphs
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
-from isogloss.dialects._named_json import NO_HEADER, NamedJsonScanner, tail, write_arguments
+from isogloss.dialects._named_json import NamedJsonScanner, tail, write_arguments
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.errors import UnrepresentableError
 from isogloss.grammar import JsonValue, Literal, Marker, Repeat, Term, choice, sequence
@@ -88,7 +90,7 @@ class DeepSeekScanner(NamedJsonScanner):
         self.faults = MARKERS.lexicon(("call_close", "call", "bare_call", "section_end", "turn_end"), control)
         self.ends = MARKERS.lexicon(("call_close", "bare_call", "section_end"), control)
         self.tail = tail(*(spell(marker, control) for marker in MARKERS.kinds["call_close"]))
-        self._match_header = _header(tuple(spell(marker, control) for marker in MARKERS.kinds["separator"]))
+        self.header = _header(tuple(spell(marker, control) for marker in MARKERS.kinds["separator"]))
         super().__init__(tools, starts_in)
         self._in_section = False
 
@@ -101,21 +103,11 @@ class DeepSeekScanner(NamedJsonScanner):
     def _on_result_close(self, found: Found) -> None:
         """The end of a result that was reported: markup that says nothing."""
 
-    def _on_bare_call(self, found: Found) -> None:
-        self._open(found.start)
-        self._state = self._read_header
+    _on_bare_call = NamedJsonScanner._open_call
 
-    def _read_header(self) -> bool:
-        match = self._match_header(self._text, self._pos, partial=True)
-        if match is not None and match.partial:
-            return False
-        if match is None:
-            self._fault(NO_HEADER)
-            return True
-        self._pos = match.end()
+    def _header_read(self, match: regex.Match[str]) -> None:
         is_fenced = bool(match["fence"] or match["its_fence"])
         self._named(match["typed"] or match["name"], "", self._pos, is_fenced=is_fenced)
-        return True
 
     def _call_closed(self) -> bool:
         self._enter(self.text_prose)
@@ -134,7 +126,7 @@ class DeepSeek(TurnsDialect):
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         writer.marker("<｜begin▁of▁sentence｜>")
-        writer.text("\n\n".join([text for text in (system, told) if text]))
+        writer.text(paragraphs(system, told))
 
     def write_user(self, writer: PromptWriter, text: str) -> None:
         writer.marker("<｜User｜>")
@@ -179,14 +171,10 @@ class DeepSeek(TurnsDialect):
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         for result in results:
-            writer.marker("<｜tool▁output▁begin｜>")
-            writer.text(result.text)
-            writer.marker(RESULT_CLOSE)
+            enclose(writer, MARKERS, "result", result.text)
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(text)
-        writer.marker("</think>")
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         begin, separator, end = (Marker(MARKERS[kind]) for kind in ("bare_call", "separator", "call_close"))

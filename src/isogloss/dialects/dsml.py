@@ -28,6 +28,8 @@ from typing import Any
 
 import regex
 
+from isogloss.dialects._base import paragraphs
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns, syntax
 from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
@@ -91,7 +93,7 @@ class Dsml(TurnsDialect):
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         writer.marker(BEGIN)
-        writer.text("\n\n".join([text for text in (system, told) if text]))
+        writer.text(paragraphs(system, told))
 
     def write_between(self, writer: PromptWriter, runs: Sequence[Run]) -> None:
         """All that comes between two turns of the assistant is one turn of the user."""
@@ -145,9 +147,7 @@ class Dsml(TurnsDialect):
         writer.text("\n\n".join([f"<tool_result>{result.text}</tool_result>" for result in results]))
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(text)
-        writer.marker("</think>")
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         invokes = Repeat(calls(tools, _invoke_grammar), 1, None if parallel else 1)

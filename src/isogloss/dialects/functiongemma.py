@@ -21,8 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from isogloss.dialects._base import paragraphs
 from isogloss.dialects._brace_calls import BraceCallScanner
 from isogloss.dialects._brace_grammar import call_grammar
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._gemma_turns import GemmaTurnsDialect
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.grammar import Term
@@ -58,14 +60,12 @@ class FunctionGemma(GemmaTurnsDialect):
     opening_role: ClassVar[str] = "developer"
 
     def write_opening(self, writer: PromptWriter, system: str, tools: Sequence[Tool], *, thinks: bool) -> None:
-        writer.text("\n\n".join([text for text in (system, TRIGGER if tools else "") if text]))
+        writer.text(paragraphs(system, TRIGGER if tools else ""))
         self.write_declarations(writer, tools)
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
         """The family has no way of its own to think; reasoning that came from elsewhere is marked as most mark it."""
-        writer.marker("<think>")
-        writer.text(text)
-        writer.marker("</think>")
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return call_grammar(tools, self.markers)

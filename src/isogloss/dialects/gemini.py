@@ -23,14 +23,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+from isogloss.dialects._base import paragraphs
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._python_calls import PythonCallScanner, write_call
+from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._scanner import Prose
-from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.events import Event, ReasoningDelta, RefusalDelta, TextDelta
 from isogloss.grammar import Literal, Repeat, Term, choice, sequence
-from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
+from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.prompt import PromptWriter
 
@@ -133,7 +134,7 @@ def _reasoning(ends: Mapping[str, tuple[str, ...]], control: frozenset[str], not
     return Prose(ReasoningDelta, Lexicon(ends, control, patterns=fences, first=("``",)), ("think_close",))
 
 
-class Gemini(TurnsDialect):
+class Gemini(RoleTurnsDialect):
     """Python in code fences."""
 
     name = "gemini"
@@ -141,39 +142,16 @@ class Gemini(TurnsDialect):
     markers = MARKERS
     model_ids = r"gemini|gemma-?[123](?!\d)"
     templates = r"\A(?![\s\S]*(?:<start_function_call>|\[func_name1\())[\s\S]*<start_of_turn>"
+    assistant_role: ClassVar[str] = "model"
+    results_role: ClassVar[str] = "user"
+    one_result_a_turn: ClassVar[bool] = False
+    behind_turn: ClassVar[str] = "\n"
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         writer.marker("<bos>")
-        opening = "\n\n".join([text for text in (system, told) if text])
+        opening = paragraphs(system, told)
         if opening:
-            self._write_turn(writer, "user", opening)
-
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        self._write_turn(writer, "user", text)
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        self._open(writer, "model")
-        writer.is_assistant = True
-        if reasoning:
-            self.write_reasoning(writer, reasoning)
-        text = said(message)
-        writer.text(text)
-        if message.tool_calls:
-            writer.text("\n" if text else "")
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker("<end_of_turn>")
-        writer.is_assistant = False
-        writer.text("\n")
-
-    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        self._open(writer, "user")
-        self.write_results(writer, results)
-        self._close(writer)
-
-    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        self._open(writer, "model")
+            self.write_user(writer, opening)
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         written = ", ".join([write_call(call, MODULE + call.name) for call in calls])
@@ -204,16 +182,3 @@ class Gemini(TurnsDialect):
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> GeminiScanner:
         return GeminiScanner(tools, starts_in, control)
-
-    def _open(self, writer: PromptWriter, role: str) -> None:
-        writer.marker("<start_of_turn>")
-        writer.text(f"{role}\n")
-
-    def _close(self, writer: PromptWriter) -> None:
-        writer.marker("<end_of_turn>")
-        writer.text("\n")
-
-    def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
-        self._open(writer, role)
-        writer.text(text)
-        self._close(writer)

@@ -24,6 +24,7 @@ from functools import lru_cache
 
 import regex
 
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found, Lexicon, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._tag_calls import TagCallScanner
@@ -228,14 +229,10 @@ class Glm(TurnsDialect):
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         for result in results:
-            writer.marker("<tool_response>")
-            writer.text(result.text)
-            writer.marker("</tool_response>")
+            enclose(writer, MARKERS, "result", result.text)
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(text)
-        writer.marker("</think>")
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return calls(tools, _call_grammar)

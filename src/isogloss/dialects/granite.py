@@ -16,15 +16,16 @@ writes calls as hermes does, which is read too. Source: vLLM's template for Gran
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
+from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._tagged_json import TaggedJsonScanner
-from isogloss.dialects._turn import GAP, json_envelope
-from isogloss.dialects._turns import TurnsDialect, said
-from isogloss.grammar import Literal, Repeat, Term, optional, sequence
-from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
+from isogloss.dialects._turn import GAP, json_envelopes
+from isogloss.grammar import Literal, Term, sequence
+from isogloss.messages import Conversation, Tool, ToolCall
 from isogloss.prompt import PromptWriter
 
 TURN, TURN_NAMED, TURN_END, CALL = "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|tool_call|>"
@@ -59,7 +60,7 @@ class GraniteScanner(TaggedJsonScanner):
         self._enter(self.text_prose)
 
 
-class Granite(TurnsDialect):
+class Granite(RoleTurnsDialect):
     """A JSON array behind one token."""
 
     name = "granite"
@@ -67,71 +68,28 @@ class Granite(TurnsDialect):
     markers = MARKERS
     model_ids = r"granite-?3"
     templates = r"\A(?![\s\S]*<tool_call>)[\s\S]*<\|start_of_role\|>"
+    results_role: ClassVar[str] = "tool_response"
+    behind_turn: ClassVar[str] = "\n"
+
+    def open_turn(self, writer: PromptWriter, role: str) -> None:
+        writer.marker(TURN)
+        writer.text(role)
+        writer.marker(TURN_NAMED)
 
     def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
         tools = offered(conversation)
         if tools:
-            self._write_turn(writer, "available_tools", spaced([catalogue_entry(tool) for tool in tools]))
-        wanted = conversation.response_format
-        told = "" if wanted is None or wanted.kind == "text" else format_prompt(wanted)
-        text = "\n\n".join([text for text in (system, told) if text])
+            self.write_turn(writer, "available_tools", spaced([catalogue_entry(tool) for tool in tools]))
+        text = paragraphs(system, format_prompt(conversation.response_format))
         if text:
-            self._write_turn(writer, "system", text)
-
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        self._write_turn(writer, "user", text)
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        self._open(writer, "assistant")
-        writer.is_assistant = True
-        if reasoning:
-            self.write_reasoning(writer, reasoning)
-        text = said(message)
-        writer.text(text)
-        if message.tool_calls:
-            writer.text("\n" if text else "")
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker(TURN_END)
-        writer.is_assistant = False
-        writer.text("\n")
-
-    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        for result in results:
-            self._write_turn(writer, "tool_response", result.text)
-
-    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        self._open(writer, "assistant")
+            self.write_turn(writer, "system", text)
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         writer.marker(CALL)
         writer.text(spaced([{"name": call.name, "arguments": call.arguments} for call in calls]))
 
-    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        writer.text("\n".join([result.text for result in results]))
-
-    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(f"\n{text}\n")
-        writer.marker("</think>")
-        writer.text("\n\n")
-
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
-        call = json_envelope(tools)
-        more = Repeat(sequence(Literal(","), optional(Literal(" ")), call)) if parallel else sequence()
-        return sequence(GAP, Literal("["), call, more, Literal("]"))
+        return sequence(GAP, Literal("["), json_envelopes(tools, parallel))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> GraniteScanner:
         return GraniteScanner(tools, starts_in, control)
-
-    def _open(self, writer: PromptWriter, role: str) -> None:
-        writer.marker(TURN)
-        writer.text(role)
-        writer.marker(TURN_NAMED)
-
-    def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
-        self._open(writer, role)
-        writer.text(text)
-        writer.marker(TURN_END)
-        writer.text("\n")

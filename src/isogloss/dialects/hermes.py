@@ -17,9 +17,9 @@ Source: the chat templates of NousResearch/Hermes-3 and Qwen/Qwen2.5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
+from isogloss.dialects._enclosing import enclose, enclose_results
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.dialects._tagged_json import TaggedJsonScanner
@@ -61,30 +61,16 @@ class Hermes(ChatMLDialect):
     markers = MARKERS
     model_ids = r"hermes|qwen-?2|qwq|granite-?4"
     templates = r"\A(?=[\s\S]*<tool_call>)(?![\s\S]*(?:<think>|<function=|<arg_key>|\]minimax\[))"
-    results_role: ClassVar[str] = "tool"
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         for position, call in enumerate(calls):
             if position:
                 writer.text("\n")
             body = write_json({"name": call.name, "arguments": call.arguments})
-            writer.marker("<tool_call>")
-            writer.text(f"\n{body}\n")
-            writer.marker("</tool_call>")
+            enclose(writer, self.markers, "call", body, margin="\n")
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        for position, result in enumerate(results):
-            if position:
-                writer.text("\n")
-            writer.marker("<tool_response>")
-            writer.text(f"\n{result.text}\n")
-            writer.marker("</tool_response>")
-
-    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(f"\n{text}\n")
-        writer.marker("</think>")
-        writer.text("\n\n")
+        enclose_results(writer, self.markers, results)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return sequence(GAP, json_envelope(tools), GAP, Marker("</tool_call>"))

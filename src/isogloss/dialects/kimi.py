@@ -25,15 +25,16 @@ from typing import Any, ClassVar
 
 import regex
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
 from isogloss.dialects._call_ids import with_ids
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
-from isogloss.dialects._named_json import NO_HEADER, NamedJsonScanner, tail, write_arguments
-from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.dialects._named_json import NamedJsonScanner, tail, write_arguments
+from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.errors import UnrepresentableError
 from isogloss.grammar import JsonValue, Literal, Marker, Regex, Repeat, Term, choice, sequence
-from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
+from isogloss.messages import Conversation, Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
@@ -89,7 +90,7 @@ class KimiScanner(NamedJsonScanner):
         self.faults = MARKERS.lexicon(("call_close", "call", "bare_call", "section_end", "turn_end"), control)
         self.ends = MARKERS.lexicon(("call_close", "bare_call", "section_end"), control)
         self.tail = tail(spell(CALL_CLOSE, control))
-        self._match_header = _header(spell(ARGUMENTS, control), spell(CALL_CLOSE, control))
+        self.header = _header(spell(ARGUMENTS, control), spell(CALL_CLOSE, control))
         super().__init__(tools, starts_in)
         self._in_section = False
 
@@ -108,24 +109,14 @@ class KimiScanner(NamedJsonScanner):
         if not self._in_section:
             self._emit_prose(self._text[found.start : found.end], found.end)
 
-    def _on_bare_call(self, found: Found) -> None:
-        self._open(found.start)
-        self._state = self._read_header
+    _on_bare_call = NamedJsonScanner._open_call
 
-    def _read_header(self) -> bool:
-        match = self._match_header(self._text, self._pos, partial=True)
-        if match is not None and match.partial:
-            return False
-        if match is None:
-            self._fault(NO_HEADER)
-            return True
-        self._pos = match.end()
+    def _header_read(self, match: regex.Match[str]) -> None:
         name = name_in(match["id"], self.tools)
         if name is None:
             self._fault(NO_TOOL)
         else:
             self._named(name, match["id"], self._pos)
-        return True
 
     def _call_closed(self) -> bool:
         self._enter(self.text_prose)
@@ -133,7 +124,7 @@ class KimiScanner(NamedJsonScanner):
         return True
 
 
-class Kimi(TurnsDialect):
+class Kimi(RoleTurnsDialect):
     """JSON behind an id that names the tool."""
 
     name = "kimi"
@@ -142,6 +133,14 @@ class Kimi(TurnsDialect):
     model_ids = r"kimi(?!.*k-?3)|moonlight"
     templates = r"<\|tool_calls_section_begin\|>"
     empties_reasoning: ClassVar[bool] = True
+    gap: ClassVar[str] = ""
+
+    def open_turn(self, writer: PromptWriter, role: str) -> None:
+        _write_header(writer, {"user": USER, "assistant": ASSISTANT}.get(role, SYSTEM), role)
+
+    def write_thoughts(self, writer: PromptWriter, reasoning: str | None) -> None:
+        if reasoning is not None:
+            self.write_reasoning(writer, reasoning)
 
     def prepared(self, conversation: Conversation) -> Conversation:
         return with_ids(conversation, _own_id)
@@ -149,34 +148,13 @@ class Kimi(TurnsDialect):
     def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
         tools = offered(conversation)
         if tools:
-            self._write_turn(writer, SYSTEM, "tool_declare", spaced([catalogue_entry(tool) for tool in tools]))
-        wanted = conversation.response_format
-        told = "" if wanted is None or wanted.kind == "text" else format_prompt(wanted)
-        text = "\n\n".join([text for text in (system, told) if text])
+            self.write_turn(writer, "tool_declare", spaced([catalogue_entry(tool) for tool in tools]))
+        text = paragraphs(system, format_prompt(conversation.response_format))
         if text:
-            self._write_turn(writer, SYSTEM, "system", text)
-
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        self._write_turn(writer, USER, "user", text)
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        self._open_turn(writer, ASSISTANT, "assistant")
-        writer.is_assistant = True
-        if reasoning is not None:
-            self.write_reasoning(writer, reasoning)
-        writer.text(said(message))
-        if message.tool_calls:
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker(END)
-        writer.is_assistant = False
+            self.write_turn(writer, "system", text)
 
     def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         self.write_results(writer, results)
-
-    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        self._open_turn(writer, ASSISTANT, "assistant")
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         names = [tool.name for tool in tools]
@@ -195,12 +173,12 @@ class Kimi(TurnsDialect):
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         for position, result in enumerate(results):
             call_id = _own_id(result.call_id, result.name, position)
-            self._write_turn(writer, SYSTEM, result.name, f"## Return of {call_id}\n{result.text}")
+            _write_header(writer, SYSTEM, result.name)
+            writer.text(f"## Return of {call_id}\n{result.text}")
+            self.close_turn(writer)
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(text)
-        writer.marker("</think>")
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         header = [(f"functions.{tool.name}:", JsonValue(tool.parameters)) for tool in tools]
@@ -216,15 +194,11 @@ class Kimi(TurnsDialect):
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> KimiScanner:
         return KimiScanner(tools, starts_in, control)
 
-    def _open_turn(self, writer: PromptWriter, token: str, name: str) -> None:
-        writer.marker(token)
-        writer.text(name)
-        writer.marker(MIDDLE)
 
-    def _write_turn(self, writer: PromptWriter, token: str, name: str, text: str) -> None:
-        self._open_turn(writer, token, name)
-        writer.text(text)
-        writer.marker(END)
+def _write_header(writer: PromptWriter, token: str, name: str) -> None:
+    writer.marker(token)
+    writer.text(name)
+    writer.marker(MIDDLE)
 
 
 def _own_id(call_id: str, name: str, position: int) -> str:

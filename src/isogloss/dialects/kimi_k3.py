@@ -177,9 +177,9 @@ class KimiK3(TurnsDialect):
         effort = conversation.reasoning_effort
         if effort in ("low", "medium", "high", "max"):
             _write_message(writer, {"role": "system", "type": "thinking-effort"}, f"`thinking_effort={effort}`")
-        wanted = conversation.response_format
-        if wanted is not None and wanted.kind != "text":
-            _write_message(writer, {"role": "system", "type": "response-format"}, format_prompt(wanted))
+        told = format_prompt(conversation.response_format)
+        if told:
+            _write_message(writer, {"role": "system", "type": "response-format"}, told)
         if system:
             _write_message(writer, {"role": "system"}, system)
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._python_calls import PythonCallScanner, call_grammar, write_call
 from isogloss.grammar import Literal, Marker, Term, sequence
@@ -67,43 +68,32 @@ class Lfm(ChatMLDialect):
     model_ids = r"lfm-?2"
     templates = r"<\|tool_(?:call|list)_start\|>|List of tools: "
     one_result_a_turn: ClassVar[bool] = True
-    results_role: ClassVar[str] = "tool"
     gap: ClassVar[str] = ""
 
     def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
         writer.marker("<|startoftext|>")
-        wanted = conversation.response_format
-        if wanted is not None and wanted.kind != "text":
-            system = "\n\n".join([text for text in (system, format_prompt(wanted)) if text])
+        system = paragraphs(system, format_prompt(conversation.response_format))
         tools = offered(conversation)
         if not system and not tools:
             return
-        self._open(writer, "system")
+        self.open_turn(writer, "system")
         writer.text(system)
         if tools:
             writer.text("\nList of tools: " if system else "List of tools: ")
-            writer.marker("<|tool_list_start|>")
-            writer.text(spaced([catalogue_entry(tool) for tool in tools]))
-            writer.marker("<|tool_list_end|>")
-        self._close(writer)
+            enclose(writer, MARKERS, "list", spaced([catalogue_entry(tool) for tool in tools]))
+        self.close_turn(writer)
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         written = [write_call(call, call.name, "'") for call in calls]
         if written:
-            writer.marker("<|tool_call_start|>")
-            writer.text(f"[{', '.join(written)}]")
-            writer.marker("<|tool_call_end|>")
+            enclose(writer, MARKERS, "call", f"[{', '.join(written)}]")
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         for result in results:
-            writer.marker("<|tool_response_start|>")
-            writer.text(result.text)
-            writer.marker("<|tool_response_end|>")
+            enclose(writer, MARKERS, "result", result.text)
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(text)
-        writer.marker("</think>")
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         calls = call_grammar(tools, parallel, PythonGrammar("'"))

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 import regex
 
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
+from isogloss.dialects._enclosing import enclose_results
 from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns, syntax, unescape
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
@@ -153,18 +154,7 @@ class MiniCpm5(ChatMLDialect):
             write_call(writer, self, call, tools, _write_function)
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        for position, result in enumerate(results):
-            if position:
-                writer.text("\n")
-            writer.marker("<tool_response>")
-            writer.text(f"\n{result.text}\n")
-            writer.marker("</tool_response>")
-
-    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(f"\n{text}\n")
-        writer.marker("</think>")
-        writer.text("\n\n")
+        enclose_results(writer, self.markers, results)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return sequence(calls(tools, _function_grammar), Literal("</function>"))

@@ -22,12 +22,13 @@ anthropic dialect reads besides. Source: the chat template of MiniMaxAI/MiniMax-
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, block_grammar, patterns, syntax, write_block
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
-from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.grammar import Marker, Term
-from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
+from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 
 BEGINNING, TURN, TURN_END = "]~!b[", "]~b]", "[e~["
@@ -39,6 +40,7 @@ MARKERS = Markers(
         "call_close": "</minimax:tool_call>",
         "bare_call": "invoke name=",
         "turn_end": (TURN_END, TURN, BEGINNING),
+        "turn": TURN,
         **THINK,
         **REFUSALS,
     },
@@ -48,7 +50,7 @@ MARKERS = Markers(
 )
 
 
-class MiniMax(TurnsDialect):
+class MiniMax(RoleTurnsDialect):
     """Invokes in a minimax:tool_call block."""
 
     name = "minimax"
@@ -56,38 +58,20 @@ class MiniMax(TurnsDialect):
     markers = MARKERS
     model_ids = r"minimax-?m2"
     templates = r"minimax:tool_call"
+    assistant_role: ClassVar[str] = "ai"
+    one_result_a_turn: ClassVar[bool] = False
+    behind_turn: ClassVar[str] = "\n"
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         writer.marker(BEGINNING)
-        texts = (system or "You are a helpful assistant.", told)
-        self._write_turn(writer, "system", "\n\n".join([text for text in texts if text]))
+        super().write_opening(writer, system or "You are a helpful assistant.", told)
 
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        self._write_turn(writer, "user", text)
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        _open(writer, "ai")
-        writer.is_assistant = True
+    def write_thoughts(self, writer: PromptWriter, reasoning: str | None) -> None:
         if reasoning is not None:
             self.write_reasoning(writer, reasoning)
-        text = said(message)
-        writer.text(text)
-        if message.tool_calls:
-            writer.text("\n" if text else "")
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker(TURN_END)
-        writer.is_assistant = False
-        writer.text("\n")
-
-    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        _open(writer, "tool")
-        self.write_results(writer, results)
-        _close(writer)
 
     def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        _open(writer, "ai")
+        super().write_generation_prompt(writer, thinks=thinks)
         if thinks:
             writer.marker("<think>")
             writer.text("\n")
@@ -98,29 +82,8 @@ class MiniMax(TurnsDialect):
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         writer.text("\n".join([f"<response>{result.text}</response>" for result in results]))
 
-    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(f"\n{text}\n")
-        writer.marker("</think>")
-        writer.text("\n\n")
-
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return block_grammar(tools, parallel, Marker("</minimax:tool_call>"))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> InvokeCallScanner:
         return InvokeCallScanner(syntax(TAGS, MARKERS, control), MARKERS, tools, starts_in, control)
-
-    def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
-        _open(writer, role)
-        writer.text(text)
-        _close(writer)
-
-
-def _open(writer: PromptWriter, role: str) -> None:
-    writer.marker(TURN)
-    writer.text(f"{role}\n")
-
-
-def _close(writer: PromptWriter) -> None:
-    writer.marker(TURN_END)
-    writer.text("\n")

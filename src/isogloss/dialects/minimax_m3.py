@@ -25,16 +25,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from isogloss.dialects._base import paragraphs
 from isogloss.dialects._element_calls import ElementCallScanner
 from isogloss.dialects._element_grammar import block_grammar
 from isogloss.dialects._element_tags import patterns
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._invoke_calls import escape_attribute
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
+from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._tag_writing import WriteCall, write_call
-from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import Term
-from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
+from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.notations.elements import Content, content, inner_view
 from isogloss.notations.markup import spaced
 from isogloss.notations.markup import write as write_markup
@@ -47,6 +49,7 @@ KINDS: Mapping[str, str | tuple[str, ...]] = {
     "call_close": f"{TOKEN}</tool_call>",
     "bare_call": f"{TOKEN}<invoke",
     "turn_end": (TURN_END, TURN, BEGINNING),
+    "turn": TURN,
     "think": ("<mm:think>", "<think>"),
     "think_close": ("</mm:think>", "</think>"),
     "token": TOKEN,
@@ -81,7 +84,7 @@ class MiniMaxM3Scanner(ElementCallScanner):
         self._on_call(found)
 
 
-class MiniMaxM3(TurnsDialect):
+class MiniMaxM3(RoleTurnsDialect):
     """Arguments as elements behind a token."""
 
     name = "minimax_m3"
@@ -90,40 +93,26 @@ class MiniMaxM3(TurnsDialect):
     model_ids = r"minimax-?m3"
     templates = r"\]<\]minimax\[>\["
     keeps_reasoning = True
+    assistant_role: ClassVar[str] = "ai"
+    one_result_a_turn: ClassVar[bool] = False
+    gap: ClassVar[str] = ""
+    behind_turn: ClassVar[str] = "\n"
 
     def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
         writer.marker(BEGINNING)
-        self._write_turn(writer, "system", "You are a helpful assistant.")
-        texts = [text for text in (system, told) if text]
-        if texts:
-            self._write_turn(writer, "developer", "\n\n".join(texts))
+        self.write_turn(writer, "system", "You are a helpful assistant.")
+        instructions = paragraphs(system, told)
+        if instructions:
+            self.write_turn(writer, "developer", instructions)
 
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        self._write_turn(writer, "user", text)
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        _open(writer, "ai")
-        writer.is_assistant = True
+    def write_thoughts(self, writer: PromptWriter, reasoning: str | None) -> None:
         if reasoning is None:
             writer.marker("</mm:think>")
         else:
             self.write_reasoning(writer, reasoning)
-        writer.text(said(message))
-        if message.tool_calls:
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker(TURN_END)
-        writer.is_assistant = False
-        writer.text("\n")
-
-    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        _open(writer, "tool")
-        self.write_results(writer, results)
-        _close(writer)
 
     def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        _open(writer, "ai")
+        super().write_generation_prompt(writer, thinks=thinks)
         writer.marker("<mm:think>" if thinks else "</mm:think>")
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
@@ -137,30 +126,13 @@ class MiniMaxM3(TurnsDialect):
         writer.text("\n".join([f"<response>{result.text}</response>" for result in results]))
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<mm:think>")
-        writer.text(text)
-        writer.marker("</mm:think>")
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return block_grammar(TOKEN, tools, parallel)
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> MiniMaxM3Scanner:
         return MiniMaxM3Scanner(tools, starts_in, control)
-
-    def _write_turn(self, writer: PromptWriter, role: str, text: str) -> None:
-        _open(writer, role)
-        writer.text(text)
-        _close(writer)
-
-
-def _open(writer: PromptWriter, role: str) -> None:
-    writer.marker(TURN)
-    writer.text(f"{role}\n")
-
-
-def _close(writer: PromptWriter) -> None:
-    writer.marker(TURN_END)
-    writer.text("\n")
 
 
 def _text_of(value: Any, view: SchemaView | None) -> str:

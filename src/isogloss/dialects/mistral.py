@@ -25,10 +25,11 @@ from typing import Any
 
 import regex
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
-from isogloss.dialects._lexicon import Found, spell
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
+from isogloss.dialects._enclosing import enclose
+from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, Markers
-from isogloss.dialects._named_json import NO_HEADER, NamedJsonScanner, write_arguments
+from isogloss.dialects._named_json import NamedJsonScanner, write_arguments
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.errors import UnrepresentableError
 from isogloss.grammar import JsonValue, Literal, Marker, Term, choice, sequence
@@ -74,28 +75,18 @@ class MistralScanner(NamedJsonScanner):
         self.text_prose, self.reasoning_prose, self.refusal_prose, self.results = MARKERS.prose(control, trims=())
         self.faults = MARKERS.lexicon(("call", "turn_end"), control)
         self.ends = self.faults
-        self._match_header = _header(*(spell(MARKERS[kind], control) for kind in ("call_id", "arguments")))
+        self.header = _header(*(spell(MARKERS[kind], control) for kind in ("call_id", "arguments")))
         super().__init__(tools, starts_in)
         self._is_named = False
 
-    def _on_call(self, found: Found) -> None:
-        self._open(found.start)
-        self._state = self._read_header
+    _on_call = NamedJsonScanner._open_call
 
-    def _read_header(self) -> bool:
-        match = self._match_header(self._text, self._pos, partial=True)
-        if match is not None and match.partial:
-            return False
-        if match is None:
-            self._fault(NO_HEADER)
-            return True
-        self._pos = match.end()
+    def _header_read(self, match: regex.Match[str]) -> None:
         self._is_named = match["name"] is not None
         if self._is_named:
             self._named(match["name"], match["id"] or "", self._pos)
         else:
             self._state = self._envelope
-        return True
 
     def _member_done(self) -> None:
         if self._is_named:
@@ -121,14 +112,12 @@ class Mistral(TurnsDialect):
 
     def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
         writer.marker("<s>")
-        wanted = conversation.response_format
-        told = "" if wanted is None or wanted.kind == "text" else format_prompt(wanted)
-        text = "\n\n".join([text for text in (system, told) if text])
+        text = paragraphs(system, format_prompt(conversation.response_format))
         tools = offered(conversation)
         if text:
-            self._enclose(writer, "system", text)
+            enclose(writer, MARKERS, "system", text)
         if tools:
-            self._enclose(writer, "tools", spaced([catalogue_entry(tool) for tool in tools]))
+            enclose(writer, MARKERS, "tools", spaced([catalogue_entry(tool) for tool in tools]))
 
     def write_user(self, writer: PromptWriter, text: str) -> None:
         writer.marker("[INST]")
@@ -174,15 +163,10 @@ class Mistral(TurnsDialect):
             writer.marker("[/TOOL_RESULTS]")
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        self._enclose(writer, "think", text)
+        enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return choice(*[sequence(Literal(tool.name), Marker("[ARGS]"), JsonValue(tool.parameters)) for tool in tools])
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> MistralScanner:
         return MistralScanner(tools, starts_in, control)
-
-    def _enclose(self, writer: PromptWriter, kind: str, text: str) -> None:
-        writer.marker(MARKERS[kind])
-        writer.text(text)
-        writer.marker(MARKERS[f"{kind}_close"])

@@ -26,7 +26,7 @@ from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._python_calls import PythonCallScanner, call_grammar, write_call
 from isogloss.dialects._turn import GAP
 from isogloss.grammar import Literal, Marker, Term, sequence
-from isogloss.messages import Tool, ToolCall, ToolMessage
+from isogloss.messages import Tool, ToolCall
 from isogloss.notations.python import JSON_WORDS
 from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.prompt import PromptWriter
@@ -69,15 +69,6 @@ class Olmo3(ChatMLDialect):
         # Readers that look for the closer before they look at strings must not find one inside.
         writer.text("\n" + written.replace("</function_calls", "\\x3c/function_calls") + "\n")
         writer.marker("</function_calls>")
-
-    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        writer.text("\n".join([result.text for result in results]))
-
-    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(f"\n{text}\n")
-        writer.marker("</think>")
-        writer.text("\n\n")
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         calls = call_grammar(tools, parallel, PythonGrammar("'", JSON_WORDS), Literal("\n"))

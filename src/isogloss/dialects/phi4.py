@@ -17,15 +17,17 @@ microsoft/Phi-4-mini-instruct.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, spaced
+from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
+from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._tagged_json import TaggedJsonScanner
-from isogloss.dialects._turn import json_envelope
-from isogloss.dialects._turns import TurnsDialect, said
-from isogloss.grammar import Literal, Repeat, Term, optional, sequence
-from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
+from isogloss.dialects._turn import json_envelopes
+from isogloss.grammar import Term
+from isogloss.messages import Conversation, Tool, ToolCall
 from isogloss.prompt import PromptWriter
 
 TOKENS: dict[str, str | tuple[str, ...]] = {
@@ -59,7 +61,7 @@ class Phi4Scanner(TaggedJsonScanner):
         super()._on_call(found)
 
 
-class Phi4(TurnsDialect):
+class Phi4(RoleTurnsDialect):
     """A JSON array behind the word functools."""
 
     name = "phi4"
@@ -67,69 +69,29 @@ class Phi4(TurnsDialect):
     markers = MARKERS
     model_ids = r"phi-?4"
     templates = r"<\|/tool_call\|>|\A(?=[\s\S]*<\|end\|>)[\s\S]*functools"
+    results_role: ClassVar[str] = "tool_response"
+
+    def open_turn(self, writer: PromptWriter, role: str) -> None:
+        writer.marker(f"<|{role}|>")
 
     def write_beginning(self, writer: PromptWriter, system: str, conversation: Conversation) -> None:
         tools = offered(conversation)
-        wanted = conversation.response_format
-        told = "" if wanted is None or wanted.kind == "text" else format_prompt(wanted)
-        text = "\n\n".join([text for text in (system, told) if text])
+        text = paragraphs(system, format_prompt(conversation.response_format))
         if not text and not tools:
             return
-        writer.marker("<|system|>")
+        self.open_turn(writer, "system")
         writer.text(text)
         if tools:
-            writer.marker("<|tool|>")
-            writer.text(spaced([catalogue_entry(tool)["function"] for tool in tools]))
-            writer.marker("<|/tool|>")
-        writer.marker("<|end|>")
-
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<|user|>")
-        writer.text(text)
-        writer.marker("<|end|>")
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        writer.marker("<|assistant|>")
-        writer.is_assistant = True
-        if reasoning:
-            self.write_reasoning(writer, reasoning)
-        text = said(message)
-        writer.text(text)
-        if message.tool_calls:
-            writer.text("\n" if text else "")
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker("<|end|>")
-        writer.is_assistant = False
-
-    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        for result in results:
-            writer.marker("<|tool_response|>")
-            writer.text(result.text)
-            writer.marker("<|end|>")
-
-    def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        writer.marker("<|assistant|>")
+            enclose(writer, MARKERS, "tools", spaced([catalogue_entry(tool)["function"] for tool in tools]))
+        self.close_turn(writer)
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         envelopes = spaced([{"name": call.name, "arguments": call.arguments} for call in calls])
         writer.marker("functools[")
         writer.text(envelopes[1:])
 
-    def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        writer.text("\n".join([result.text for result in results]))
-
-    def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<think>")
-        writer.text(f"\n{text}\n")
-        writer.marker("</think>")
-        writer.text("\n\n")
-
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
-        call = json_envelope(tools)
-        more = Repeat(sequence(Literal(","), optional(Literal(" ")), call)) if parallel else sequence()
-        return sequence(call, more, Literal("]"))
+        return json_envelopes(tools, parallel)
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> Phi4Scanner:
         return Phi4Scanner(tools, starts_in, control)

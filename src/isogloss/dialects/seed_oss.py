@@ -21,15 +21,17 @@ No line break around a value belongs to the markup. Reflections on the budget of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
+from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._function_calls import BEGINNINGS, PATTERNS, write_function, written_name
 from isogloss.dialects._markers import REFUSALS, Markers
+from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._tag_grammar import calls, parameters
 from isogloss.dialects._tag_writing import write_call
 from isogloss.dialects._tool_call_tags import ToolCallTagScanner
-from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import Literal, Marker, Term, sequence
-from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
+from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView
 
@@ -42,6 +44,7 @@ MARKERS = Markers(
         "think": "<seed:think>",
         "think_close": "</seed:think>",
         "turn_end": (EOS, BOS),
+        "turn": BOS,
         **REFUSALS,
     },
     special=(BOS, EOS, "<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"),
@@ -56,7 +59,7 @@ class SeedOssScanner(ToolCallTagScanner):
     framed = False
 
 
-class SeedOss(TurnsDialect):
+class SeedOss(RoleTurnsDialect):
     """Functions with tagged parameters between seed:tool_call tags."""
 
     name = "seed_oss"
@@ -65,39 +68,12 @@ class SeedOss(TurnsDialect):
     model_ids = r"seed-?oss"
     templates = r"seed:tool_call"
     keeps_reasoning = True
-
-    def write_opening(self, writer: PromptWriter, system: str, told: str) -> None:
-        text = "\n\n".join([text for text in (system, told) if text])
-        if text:
-            _write_turn(writer, "system", text)
-
-    def write_user(self, writer: PromptWriter, text: str) -> None:
-        _write_turn(writer, "user", text)
-
-    def write_assistant(
-        self, writer: PromptWriter, message: AssistantMessage, reasoning: str | None, tools: Sequence[Tool]
-    ) -> None:
-        _open(writer, "assistant")
-        writer.is_assistant = True
-        if reasoning:
-            self.write_reasoning(writer, reasoning)
-        text = said(message)
-        writer.text(text)
-        if message.tool_calls:
-            writer.text("\n\n" if text else "")
-            self.write_calls(writer, message.tool_calls, tools)
-        writer.marker(EOS)
-        writer.is_assistant = False
-
-    def write_results_turn(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        for result in results:
-            _write_turn(writer, "tool", result.text)
+    gap: ClassVar[str] = "\n\n"
 
     def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
-        _open(writer, "assistant")
+        super().write_generation_prompt(writer, thinks=thinks)
         if not thinks:
-            writer.marker("<seed:think>")
-            writer.marker("</seed:think>")
+            enclose(writer, MARKERS, "think", "")
 
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         for position, call in enumerate(calls):
@@ -109,9 +85,7 @@ class SeedOss(TurnsDialect):
         writer.text("\n\n".join([result.text for result in results]))
 
     def write_reasoning(self, writer: PromptWriter, text: str) -> None:
-        writer.marker("<seed:think>")
-        writer.text(text)
-        writer.marker("</seed:think>")
+        enclose(writer, MARKERS, "think", text)
         writer.text("\n")
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
@@ -119,17 +93,6 @@ class SeedOss(TurnsDialect):
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> SeedOssScanner:
         return SeedOssScanner(MARKERS, tools, starts_in, control)
-
-
-def _open(writer: PromptWriter, role: str) -> None:
-    writer.marker(BOS)
-    writer.text(f"{role}\n")
-
-
-def _write_turn(writer: PromptWriter, role: str, text: str) -> None:
-    _open(writer, role)
-    writer.text(text)
-    writer.marker(EOS)
 
 
 def _write_call(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:

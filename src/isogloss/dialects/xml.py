@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isogloss.dialects._enclosing import enclose_results
 from isogloss.dialects._human_assistant import HUMAN, HumanAssistantDialect
 from isogloss.dialects._invoke_calls import InvokeCallScanner, block_grammar, syntax, write_block
 from isogloss.dialects._markers import REFUSALS, Markers
@@ -59,12 +60,7 @@ class Xml(HumanAssistantDialect):
         write_block(writer, self, calls, tools)
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
-        for position, result in enumerate(results):
-            if position:
-                writer.text("\n")
-            writer.marker("<tool_response>")
-            writer.text(f"\n{result.text}\n")
-            writer.marker("</tool_response>")
+        enclose_results(writer, self.markers, results)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         return block_grammar(tools, parallel, Marker("</tool_calls>"))

@@ -261,21 +261,18 @@ class BlockDialect(Dialect):
         parallel: bool = True,
         reasoning: bool | str = True,
     ) -> Constraint:
-        from isogloss.dialects._call_watch import watched
         from isogloss.dialects._turn import turn
 
-        tools = tuple(tools)
-        constraint = turn(
+        return turn(
             self.markers,
             self.call_grammar,
-            tools,
+            tuple(tools),
             ToolChoice.of(tool_choice),
             response_format,
             parallel=parallel,
             reasoning=reasoning,
             bare=self.bare_call,
         )
-        return watched(self, tools, constraint, "reasoning" if reasoning == "open" else "text")
 
 
 def catalogue_entry(tool: Tool) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Response
 
+import isogloss
 from isogloss.openai_chat import REASONING_EFFORTS
 from isogloss.server.errors import json_response
 from isogloss.server.paging import MOST_LISTED
@@ -263,7 +263,7 @@ def openapi_description() -> Schema:
         paths.setdefault(operation.path, {})[operation.method] = _described(operation)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Isogloss", "version": version("isogloss")},
+        "info": {"title": "Isogloss", "version": isogloss.__version__},
         "paths": paths,
         "components": {
             "schemas": {**_of_the_package(), "Error": _ERROR, **_ANSWERS},

@@ -21,6 +21,10 @@ $(VENV)/test.installed: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group docs --group lint --group test
 	@touch $@ $(VENV)/demo.installed
 
+$(VENV)/release.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group release
+	@touch $@
+
 demo: $(VENV)/demo.installed  ## serve a small model and ask it three things with the official client
 	$(BIN)/isogloss demo
 
@@ -47,9 +51,12 @@ test-vllm: $(VENV)/test.installed  ## a real vLLM server on the CPU (2 GB of pac
 	$(BIN)/python scripts/with_vllm.py --backend guidance -- $(BIN)/python -m pytest tests/engines/test_contract.py tests/engines/test_vllm_server.py -k vllm
 	$(BIN)/python scripts/with_vllm.py --backend xgrammar -- $(BIN)/python -m pytest tests/engines/test_vllm_server.py
 
-lint: $(VENV)/test.installed  ## ruff
+lint: $(VENV)/test.installed  ## ruff; hadolint, yamllint and the schema of Compose for what is run in containers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/yamllint --strict compose.yaml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec compose.yaml
 
 types: $(VENV)/test.installed  ## mypy --strict
 	$(BIN)/mypy
@@ -68,6 +75,12 @@ conformance: $(VENV)/test.installed  ## JSON Schema conformance against the comm
 
 docs: $(VENV)/test.installed  ## the documentation, into site/; a warning is an error
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
+
+dist: $(VENV)/release.installed  ## wheel, source archive and bill of materials, into dist/; all checked
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python scripts/check_dist.py dist
 
 clean:  ## everything that was built or fetched into this folder
 	rm -rf $(VENV) .clients build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

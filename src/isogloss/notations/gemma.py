@@ -193,7 +193,10 @@ class GemmaReader(ContainerReader):
         return 1
 
     def _bare(self, text: str, pos: int, out: list[str]) -> int:
-        if self._expect in (VALUE, FIRST_VALUE) and not self._is_call_close(text, pos):
+        close = self._delimiters.is_close(text, pos, partial=True)
+        if self._expect in (VALUE, FIRST_VALUE) and (close is None or close.partial):
+            if close is not None:
+                return 0
             self._begin_text(out, pos)
             self._is_bare = True
             self._streams = False
@@ -207,13 +210,10 @@ class GemmaReader(ContainerReader):
                 if key.end() == len(text) and len(key.group()) < 128:
                     return 0
                 self._key_text = key.group()
-                self._put_item(out, f'"{self._key_text}"', key.end())
+                self._put_item(out, write_json(self._key_text), key.end())
                 self._expect = COLON
                 return len(self._key_text)
         return self._without_brace(text, pos, out)
-
-    def _is_call_close(self, text: str, pos: int) -> bool:
-        return self._delimiters.is_close(text, pos) is not None
 
     def _without_brace(self, text: str, pos: int, out: list[str]) -> int:
         """The end of the call, its last brace forgotten."""

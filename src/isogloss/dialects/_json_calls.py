@@ -6,16 +6,15 @@ it. Arguments that are themselves a string of JSON text are read through.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import ClassVar
 
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.notations.json import JsonReader, parse
+from isogloss.notations.runs import run
 
-_SPACE = re.compile(r"[\s\ufeff]*").match
-_BARE_KEY = re.compile(r"[\w$-]*").match
-_HIGH_SURROGATE = re.compile(r"(?:[^\\]|\\.)*?(\\u[dD][89abAB][0-9a-fA-F]{2})\Z", re.DOTALL).match
+_SPACE = run(r"[\s\ufeff]*")
+_BARE_KEY = run(r"[\w$-]*")
 
 LONGEST_NAME = 1024
 """Longest name of a tool, in characters of JSON text."""
@@ -102,7 +101,7 @@ class JsonCallScanner(StreamScanner):
 
     def _in_bare_key(self) -> bool:
         """A key without quotes."""
-        end = _BARE_KEY(self._text, self._pos).end()  # type: ignore[union-attr]
+        end = _BARE_KEY(self._text, self._pos).end()
         if end == self._pos or end - self._pos > LONGEST_NAME:
             self._fault(f"{self._text[end : end + 1]!r} where a key was expected")
             return True
@@ -190,7 +189,7 @@ class JsonCallScanner(StreamScanner):
             self._state = self._in_arguments
         elif char in "\"'":
             self._inner = JsonReader()
-            self._inner_text = self._surrogate = ""
+            self._inner_text = self._inner_fault = ""
             self._in_quotes = False
             self._state = self._in_stringified
         elif char in "nN":
@@ -219,34 +218,30 @@ class JsonCallScanner(StreamScanner):
         return self._value_done() if reader.done or reader.fault else False
 
     def _in_stringified(self) -> bool:
-        """Arguments as a JSON string: what the string spells is read as JSON in its turn."""
+        """Arguments as a JSON string: what the string spells is read as JSON in its turn, to the end of the string
+        even where it is none, so that scanning goes on at the same place wherever the output is cut."""
         reader = self._reader
         self._pos, fragment = reader.read(self._text, self._pos)
         inner = self._inner
         spelled = self._inner_text + self._spelled(fragment, reader.done)
         read, json_text = inner.read(spelled, 0)
-        self._inner_text = spelled[read:]
-        if (
-            json_text
-        ):  # covers nothing: which characters spelled it depends on escapes; the next event covers the string
+        self._inner_text = "" if inner.done or inner.fault else spelled[read:]
+        if json_text:
+            # Covers nothing: which characters spelled it depends on escapes; the next event covers the string.
             self._argue(json_text, self._mark - self._base)
-        if inner.fault or (inner.done and self._inner_text.strip()) or (reader.done and not inner.done):
-            self._fault(inner.fault or NOT_AN_OBJECT)
+        if inner.fault or (inner.done and spelled[read:].strip()) or (reader.done and not inner.done):
+            self._inner_fault = self._inner_fault or inner.fault or NOT_AN_OBJECT
+        if reader.done and self._inner_fault:
+            self._fault(self._inner_fault)
             return True
         return self._value_done()
 
     def _spelled(self, fragment: str, whole: bool) -> str:
-        """What a fragment of a JSON string spells, but for a high surrogate whose other half may follow."""
+        """What a fragment of a JSON string spells."""
         if fragment and not self._in_quotes:
             self._in_quotes = True
             fragment = fragment[1:]
-        body = self._surrogate + (fragment[:-1] if whole else fragment)
-        self._surrogate = ""
-        half = None if whole else _HIGH_SURROGATE(body)
-        if half is not None:
-            self._surrogate = half[1]
-            body = body[: half.start(1)]
-        return str(parse(f'"{body}"'))
+        return str(parse(f'"{fragment[:-1] if whole else fragment}"'))
 
     # Steps
 
@@ -288,16 +283,17 @@ class JsonCallScanner(StreamScanner):
         """Read one string into `_collected`, then go on with ``then``."""
         reader = self._reader
         self._pos, fragment = reader.read(self._text, self._pos)
-        self._collected += fragment
+        if len(self._collected) <= LONGEST_NAME:
+            self._collected += fragment
+        if not reader.done and not reader.fault:
+            return False
         if reader.fault or len(self._collected) > LONGEST_NAME:
             self._fault(reader.fault or "a name without end")
             return True
-        if not reader.done:
-            return False
         self._collected = str(parse(self._collected))
         self._state = then
         return True
 
     def _next_char(self) -> str:
-        self._pos = _SPACE(self._text, self._pos).end()  # type: ignore[union-attr]
+        self._pos = _SPACE(self._text, self._pos).end()
         return self._text[self._pos : self._pos + 1]

@@ -9,23 +9,31 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 from isogloss.notations._containers import COLON, FIRST_KEY, FIRST_VALUE, KEY, NEXT, STRING, VALUE, ContainerReader
+from isogloss.notations.runs import run
 
 LONGEST_SCALAR = 1024
 """Longest number or bare word, in characters."""
 
 _WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<inexact>(?:\.[0-9]+)?[eE][+-]?[0-9]+|\.[0-9]+)?\Z").match
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*\Z").match
-_BARE = re.compile(r"[^\s{}\[\],:\"'\ufeff]*").match
+_BARE = run(r"[^\s{}\[\],:\"'\ufeff]*")
+CODE = r"u(?:(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+"""An escape behind its backslash that is a character by its number, or both halves of one."""
+LONE_HALF = "\\ufffd"
+"""What half a character becomes: alone it has no UTF-8 form, which all that comes later wants."""
 # What may stand in a string as it is: escapes that JSON knows included, so that a piece is one match.
-_ESCAPE = r"\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})"
-_DOUBLE = re.compile(rf'[^"\\\x00-\x1f]*(?:{_ESCAPE}[^"\\\x00-\x1f]*)*').match
-_SINGLE = re.compile(rf"[^'\"\\\x00-\x1f]*(?:{_ESCAPE}[^'\"\\\x00-\x1f]*)*").match
+_ESCAPE = rf"\\(?:[\"\\/bfnrt]|{CODE})"
+_DOUBLE = run(rf'[^"\\\x00-\x1f]*(?:{_ESCAPE}[^"\\\x00-\x1f]*)*')
+_SINGLE = run(rf"[^'\"\\\x00-\x1f]*(?:{_ESCAPE}[^'\"\\\x00-\x1f]*)*")
 _HEX = re.compile(r"[0-9a-fA-F]{4}").match
 _MAYBE_HEX = re.compile(r"[0-9a-fA-F]{0,3}\Z").match
+_HALF = re.compile(r"\\u[dD][89a-fA-F]").match
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z").match
 _ESCAPES = frozenset('"\\/bfnrt')
 
 
@@ -41,7 +49,7 @@ class JsonReader(ContainerReader):
     def read(self, text: str, pos: int) -> tuple[int, str]:
         """Read on from ``pos``: how far it got, and the JSON text that this settles."""
         if self._expect == STRING:  # the fast path: a piece inside a string
-            end = (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end()  # type: ignore[union-attr]
+            end = (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end()
             if end == len(text):
                 self.settled = end
                 return end, text[pos:]
@@ -55,7 +63,7 @@ class JsonReader(ContainerReader):
         return 1
 
     def _bare(self, text: str, pos: int, out: list[str]) -> int:
-        end = _BARE(text, pos).end()  # type: ignore[union-attr]
+        end = _BARE(text, pos).end()
         if end - pos > LONGEST_SCALAR:
             return self._refuse("a number or word without end")
         if end == len(text):
@@ -67,7 +75,7 @@ class JsonReader(ContainerReader):
             self._put_item(out, f'"{word}"', end)
             self._expect = COLON
             return end - pos
-        written = word if _NUMBER(word) else _WORDS.get(word)
+        written = word if _is_number(word) else _WORDS.get(word)
         if written is None or self._expect not in (VALUE, FIRST_VALUE):
             return self._misplaced(repr(word[:40]))
         self._put_item(out, written, end)
@@ -77,7 +85,7 @@ class JsonReader(ContainerReader):
     def _string(self, text: str, pos: int, out: list[str]) -> int:
         """What follows inside a string; how many characters it took."""
         start = pos
-        end = (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end()  # type: ignore[union-attr]
+        end = (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end()
         if end > pos:
             self._put(out, text[pos:end], end)
             pos = end
@@ -95,7 +103,9 @@ class JsonReader(ContainerReader):
         escaped = text[pos + 1]
         if escaped == "u":
             if _HEX(text, pos + 2):
-                self._put(out, text[pos : pos + 6], pos + 6)
+                if may_be_half_pair(text, pos):
+                    return pos - start
+                self._put(out, LONE_HALF if _HALF(text, pos) else text[pos : pos + 6], pos + 6)
                 return pos + 6 - start
             if len(text) < pos + 6 and _MAYBE_HEX(text[pos + 2 :]):
                 return pos - start
@@ -110,13 +120,24 @@ class JsonReader(ContainerReader):
         return pos + 2 - start
 
 
+def may_be_half_pair(text: str, pos: int) -> bool:
+    """Whether the text ends with the escape at ``pos`` and may go on with the other half of its character."""
+    return _HALF_PAIR(text, pos) is not None
+
+
+def _is_number(word: str) -> bool:
+    """Whether it is a number that is not too large for one."""
+    match = _NUMBER(word)
+    return match is not None and (match["inexact"] is None or isfinite(float(word)))
+
+
 def write(value: Any) -> str:
     """Compact JSON, non-ASCII as it is."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse(text: str) -> Any:
-    """The value of strict JSON text. Raises `ValueError` for anything else, ``NaN`` and endless numbers included."""
+    """The value of strict JSON text. Raises `ValueError` for anything else, ``NaN`` included."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError as error:

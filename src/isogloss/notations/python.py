@@ -29,14 +29,15 @@ from isogloss.notations._containers import (
     VALUE,
     ContainerReader,
 )
-from isogloss.notations.json import LONGEST_SCALAR
+from isogloss.notations.json import CODE, LONE_HALF, LONGEST_SCALAR, may_be_half_pair
 from isogloss.notations.json import write as write_json
 from isogloss.notations.markup import json_string
+from isogloss.notations.runs import Run, run
 
 _ARGUMENT, _FIRST_ARGUMENT, _EQUALS, _STARRED, _JOINED = range(OTHER, OTHER + 5)
 
 _WORDS = {"True": "true", "true": "true", "False": "false", "false": "false", "None": "null", "null": "null"}
-_WORD = re.compile(r"[^\s\ufeff()\[\]{},:=#\"'\\*]*").match
+_WORD = run(r"[^\s\ufeff()\[\]{},:=#\"'\\*]*")
 _PREFIX = re.compile(r"[rR]?[bBfF]|[bBfF]?[rR]|[uU]").fullmatch
 _INTEGER = re.compile(r"[+-]?(?:0(?:_?0)*|[1-9](?:_?[0-9])*)").fullmatch
 _RADIX = re.compile(r"[+-]?0(?:[xX](?:_?[0-9a-fA-F])+|[oO](?:_?[0-7])+|[bB](?:_?[01])+)").fullmatch
@@ -44,11 +45,10 @@ _DIGITS = "[0-9](?:_?[0-9])*"
 _FLOAT = re.compile(
     rf"(?P<sign>[+-]?)(?P<whole>{_DIGITS})?(?P<point>\.(?P<part>{_DIGITS})?)?(?P<power>[eE][+-]?{_DIGITS})?"
 ).fullmatch
-_HEX = {"x": re.compile(r"[0-9a-fA-F]{0,2}").match, "u": re.compile(r"[0-9a-fA-F]{0,4}").match}
-_HEX["U"] = re.compile(r"[0-9a-fA-F]{0,8}").match
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
-_OCTAL = re.compile(r"[0-7]{1,3}").match
-_UNESCAPED: Callable[[str, int], re.Match[str]] = re.compile(r"[^'\\\x00-\x1f]*").match  # type: ignore[assignment]
+_HEX = {letter: run(rf"[0-9a-fA-F]{{0,{digits}}}") for letter, digits in _HEX_DIGITS.items()}
+_OCTAL = run(r"[0-7]{0,3}")
+_UNESCAPED = run(r"[^'\\\x00-\x1f]*")
 _ESCAPES = {"'": "'", "a": "\\u0007", "v": "\\u000b", "\n": ""}
 
 _MOST_CODE_POINT = 0x10FFFF
@@ -68,6 +68,7 @@ class ArgumentsReader(ContainerReader):
         _FIRST_ARGUMENT: "an argument",
         _EQUALS: "an equals sign",
         _STARRED: "a dict",
+        _JOINED: "a comma or a closing bracket",
     }
 
     def __init__(self, names: Sequence[str] = ()) -> None:
@@ -136,7 +137,7 @@ class ArgumentsReader(ContainerReader):
 
     def _behind_string(self, text: str, pos: int, out: list[str]) -> int:
         """A string right behind a string continues it."""
-        end = _WORD(text, pos).end()  # type: ignore[union-attr]
+        end = _WORD(text, pos).end()
         if end == len(text) and end - pos <= 2:
             return 0
         if text[end : end + 1] in ("'", '"') and (end == pos or _PREFIX(text[pos:end])):
@@ -177,7 +178,7 @@ class ArgumentsReader(ContainerReader):
         return True
 
     def _bare(self, text: str, pos: int, out: list[str]) -> int:
-        end = _WORD(text, pos).end()  # type: ignore[union-attr]
+        end = _WORD(text, pos).end()
         if end - pos > LONGEST_SCALAR:
             return self._refuse("a number or word without end")
         if end == len(text):
@@ -351,10 +352,10 @@ class ArgumentsReader(ContainerReader):
             return 0
         letter = text[pos + 1]
         if letter in "01234567":
-            digits = _OCTAL(text, pos + 1).group()  # type: ignore[union-attr]
+            digits = _OCTAL(text, pos + 1).group()
             return self._code(text, pos, 1, digits, 3, int(digits, 8), out)
         if letter in _HEX_DIGITS and not ("b" in self._prefix and letter in "uU"):
-            digits = _HEX[letter](text, pos + 2).group()  # type: ignore[union-attr]
+            digits = _HEX[letter](text, pos + 2).group()
             wanted = _HEX_DIGITS[letter]
             if len(digits) == wanted or pos + 2 + len(digits) == len(text):
                 return self._code(text, pos, 2, digits, wanted, int(digits or "0", 16), out)
@@ -373,8 +374,9 @@ class ArgumentsReader(ContainerReader):
             return 0
         if code > _MOST_CODE_POINT:
             return self._refuse(f"{text[pos:end]} is no character")
-        surrogate = 0xD800 <= code < 0xE000  # two of them may make one character, as in JSON
-        self._put(out, f"\\u{code:04x}" if surrogate else json_string(chr(code)), end)
+        if may_be_half_pair(text, pos):
+            return 0
+        self._put(out, LONE_HALF if 0xD800 <= code < 0xE000 else json_string(chr(code)), end)
         return end - pos
 
 
@@ -388,13 +390,12 @@ _STEPS: dict[str, Callable[[ArgumentsReader, str, int, list[str]], int]] = {
 
 
 @lru_cache(maxsize=64)
-def _plain(quote: str, prefix: str) -> Callable[[str, int], re.Match[str]]:
+def _plain(quote: str, prefix: str) -> Run:
     """Matches what stands in a string as it does in JSON, escapes that both know included."""
     special = f'{quote}"\\\\\\x00-\\x1f{"{}" if "f" in prefix else ""}'
-    escapes = "" if "r" in prefix else r"\\[\"\\bfnrt]" if "b" in prefix else r"\\(?:[\"\\bfnrt]|u[0-9a-fA-F]{4})"
+    escapes = "" if "r" in prefix else r"\\[\"\\bfnrt]" if "b" in prefix else rf"\\(?:[\"\\bfnrt]|{CODE})"
     pattern = f"[^{special}]*(?:{escapes}[^{special}]*)*" if escapes else f"[^{special}]*"
-    match: Callable[[str, int], re.Match[str]] = re.compile(pattern).match  # type: ignore[assignment]
-    return match
+    return run(pattern)
 
 
 def _number(word: str) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from isogloss.dialects import Dialect, dialect_names, get_dialect
+from isogloss.dialects._scanner import LONGEST_HELD, LONGEST_PIECE
 from isogloss.messages import Tool, ToolCall
 from isogloss.testing import check_conservation, scan
 
@@ -65,6 +66,16 @@ def test_work_grows_with_the_length_alone(name: str) -> None:
         for flood in floods:
             small, large = (calls_made(dialect, head + flood * (size // len(flood))) for size in (2_000, 8_000))
             assert large < 4.6 * small + 200, f"{small} calls, then {large}, for {head!r} and {flood!r} over and over"
+
+
+@EVERY_DIALECT
+def test_a_long_piece_is_taken_in_short_ones(name: str) -> None:
+    """Or each call in it would copy all that follows."""
+    dialect = get_dialect(name)
+    call = dialect.render_calls([ToolCall("", "f", {"text": "x"})], [TOOL])
+    scanner = dialect.scanner([TOOL])
+    scanner.feed(call * (100_000 // len(call)))
+    assert len(scanner._text) <= LONGEST_PIECE + LONGEST_HELD
 
 
 def calls_made(dialect: Dialect, output: str) -> int:

@@ -88,6 +88,10 @@ class ToolCallEnd(_Event, frozen=True, gc=True, tag="tool_call_end"):
     end: int = 0
 
 
+CUT_SHORT = "the call was cut short"
+"""The reason of a `Malformed` that the end of the output made of a call."""
+
+
 class Malformed(_Event, frozen=True, gc=False, tag="malformed"):
     """Output that looks like a call and is none, or was cut short.
 

@@ -135,3 +135,15 @@ def markers_of(term: Term) -> Iterator[str]:
                 yield from markers_of(part)
         case Repeat(inner) | Rule(_, inner):
             yield from markers_of(inner)
+
+
+def json_values_of(term: Term) -> Iterator[JsonValue]:
+    """All JSON values in a term."""
+    match term:
+        case JsonValue():
+            yield term
+        case Sequence(terms) | Choice(terms):
+            for part in terms:
+                yield from json_values_of(part)
+        case Repeat(inner) | Rule(_, inner):
+            yield from json_values_of(inner)

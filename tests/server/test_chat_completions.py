@@ -141,7 +141,7 @@ def test_the_limit_of_tokens(serve: Serve, tools: list[Any]) -> None:
     [choice] = create(served, tools=tools, max_completion_tokens=5).choices
     assert choice.finish_reason == "length"
     assert choice.message.tool_calls is None
-    assert choice.message.content == CALL[:50]
+    assert choice.message.content == ""
     assert served.engine.requests[0].sampling.max_tokens == 5
     assert create(served, max_tokens=3).choices[0].finish_reason == "length"
 

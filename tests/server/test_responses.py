@@ -138,8 +138,7 @@ def test_the_limit_of_tokens(serve: Serve) -> None:
 def test_a_call_cut_by_the_limit_is_no_call(serve: Serve) -> None:
     served = serve(Script(CALL, cut=10))
     response = create(served, tools=[WEATHER], max_output_tokens=6)
-    assert [item.type for item in response.output] == ["message"]
-    assert response.output_text == CALL[:60]
+    assert response.output == []
     assert response.status == "incomplete"
     streamed = events(served, tools=[WEATHER], max_output_tokens=6)
     done = [event["item"] for event in streamed if event["type"] == "response.output_item.done"]

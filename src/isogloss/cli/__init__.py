@@ -1,6 +1,6 @@
 """The command `isogloss`: one module a subcommand.
 
-Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 the engine or the server failed.
+Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 the engine, the server or the output failed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line. A user's mistake is one line on standard error, never a traceback."""
     try:
+        _prepare_streams()
         from isogloss.cli._app import app
 
         app()
+        sys.stdout.flush()
     except IsoglossError as error:
         print(f"isogloss: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, EngineError) or error.status >= 500 else 2)
@@ -32,6 +34,28 @@ def main() -> None:
         )
         sys.exit(2)
     except BrokenPipeError:  # the reader, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
+    except OSError as error:
+        _silence_output()
+        print(f"isogloss: Cannot write the output: {error.strerror or error}", file=sys.stderr)
+        sys.exit(3)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _prepare_streams() -> None:
+    """Models write anything: output is UTF-8 whatever the locale, and half a surrogate pair is written as an escape.
+    A stream that the shell closed reads as empty and swallows what is written."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as above
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _silence_output() -> None:
+    """What is still buffered cannot be written, and must not be tried again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,8 +15,8 @@ def read_text(path: Path | None) -> str:
     """The text of a file, or of standard input without one (or for ``-``). Raises `RequestError`."""
     try:
         if path is None or str(path) == "-":
-            return sys.stdin.buffer.read().decode()
-        return path.read_bytes().decode()
+            return sys.stdin.buffer.read().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise RequestError(f"Cannot read `{path}`: {error.strerror}") from None
     except UnicodeDecodeError as error:

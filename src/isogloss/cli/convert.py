@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressC
 
 from isogloss.dialects import get_dialect
 from isogloss.errors import ConversationError, RequestError
-from isogloss.transcripts import Converter
+from isogloss.transcripts import Converted, Converter
 
 TRANSCRIPTS = typer.Argument(help="JSON-lines transcripts; standard input without it.", show_default=False)
 
@@ -37,6 +37,7 @@ def command(
 
     Example: [bold]isogloss convert --from hermes --to glm data.jsonl -o converted.jsonl[/bold]
     """
+    _refuse_shared(file, output, rejects)
     converter = Converter(get_dialect(source), get_dialect(target))
     report = Counter[str]()
     console = Console(stderr=True, highlight=False)
@@ -51,6 +52,13 @@ def command(
         raise typer.Exit(1)
 
 
+def _refuse_shared(*paths: Path | None) -> None:
+    """Reading and writing one file at once would destroy it."""
+    real = [path.resolve() for path in paths if path is not None and str(path) != "-"]
+    if len(set(real)) < len(real):
+        raise RequestError("Expected three different files to read, to write and to reject into")
+
+
 def _convert(
     number: int,
     line: bytes,
@@ -61,13 +69,15 @@ def _convert(
 ) -> None:
     if not line.strip():
         return
+    report["lines"] += 1
     try:
         done = converter.convert(_transcript(line))
     except RequestError as error:
-        raise ConversationError(f"Line {number}: {error}") from None
-    report.update(["lines", *[f"lost: {loss.reason}" for loss in done.losses]])
+        report[f"lost: line {number} is no transcript: {error}"] += 1
+        done = Converted(None)
+    report.update([f"lost: {loss.reason}" for loss in done.losses])
     if done.transcript is not None:
-        converted.write(json.dumps(done.transcript, ensure_ascii=False).encode() + b"\n")
+        converted.write(json.dumps(done.transcript, ensure_ascii=False).encode(errors="backslashreplace") + b"\n")
         return
     report["rejected"] += 1
     if rejected is not None:
@@ -77,6 +87,8 @@ def _convert(
 def _transcript(line: bytes) -> dict[str, Any]:
     try:
         value = json.loads(line)
+    except UnicodeDecodeError:
+        raise ConversationError("Expected UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise ConversationError(f"Expected JSON: {error}") from None
     if not isinstance(value, dict):

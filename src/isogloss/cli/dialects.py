@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.console import Console
 from rich.table import Table
 
@@ -9,13 +11,15 @@ from isogloss.dialects import dialect_names, get_dialect
 
 
 def command() -> None:
-    """List the dialects.
+    """List the dialects: a table on a terminal, columns between tabs in a pipe.
 
     Example: [bold]isogloss dialects[/bold]
     """
+    rows = [(name, get_dialect(name).title, " ".join(get_dialect(name).markers.stop)) for name in dialect_names()]
+    if not sys.stdout.isatty():
+        sys.stdout.writelines("\t".join(row).replace("\n", "\\n") + "\n" for row in rows)
+        return
     table = Table("dialect", "models", "stops at")
-    for name in dialect_names():
-        dialect = get_dialect(name)
-        table.add_row(name, dialect.title, " ".join(dialect.markers.stop))
-    console = Console(highlight=False, markup=False)
-    console.print(table)
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)

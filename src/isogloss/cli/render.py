@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from isogloss.cli._input import read_json
-from isogloss.dialects import get_dialect
+from isogloss.dialects import Dialect, get_dialect
 from isogloss.errors import RequestError
 from isogloss.messages import Conversation
 from isogloss.prompt import Prompt
@@ -70,7 +70,19 @@ def command(
         prompt: Prompt = speaker.render(conversation)
     else:
         prompt = _template(template, vocabulary).render(conversation, **dict(map(_argument, argument or ())))
+    if vocabulary is not None and tokenizer is None and template is None:
+        _require_markers(speaker, vocabulary)
     sys.stdout.write(prompt.text if vocabulary is None else json.dumps(prompt.tokens(vocabulary)) + "\n")
+
+
+def _require_markers(dialect: Dialect, vocabulary: Tokenizer) -> None:
+    """Ids of a vocabulary that knows none of the dialect's control tokens are of no use to its models."""
+    special = dialect.markers.special
+    if special and not special & vocabulary.special_tokens.keys():
+        raise RequestError(
+            f"The vocabulary of gpt-oss has no control tokens of {dialect.name}: "
+            "name the model's with --tokenizer (a tokenizer.json or a GGUF file)"
+        )
 
 
 def _beside(template: Path | None) -> Path | None:

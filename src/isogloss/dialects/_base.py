@@ -12,10 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._markers import Markers
+from isogloss.errors import ConversationError
 from isogloss.events import Event, collect
 from isogloss.messages import (
     AssistantMessage,
@@ -143,6 +144,8 @@ class Dialect(ABC):
         ``control`` are spellings of control tokens in the engine's vocabulary: those that are markers of the dialect
         are then recognised only in a `Piece` that says so, and text that spells them stays text.
         """
+        if starts_in not in ("text", "reasoning"):
+            raise ConversationError(f"Expected `text` or `reasoning` for starts_in, got {starts_in!r}")
         known = frozenset(control).intersection(self.markers.all)
         scanner = self.new_scanner(tuple(tools), starts_in, known)
         scanner.control = known
@@ -207,16 +210,15 @@ class Dialect(ABC):
         system = paragraphs(instructions(conversation.messages), told)
         messages: list[Message] = [SystemMessage(system)] if system else []
         rest = [m for m in conversation.messages if not isinstance(m, SystemMessage | DeveloperMessage)]
-        for run in runs(rest):
-            first = run[0]
-            if isinstance(first, ToolMessage):
-                messages.append(UserMessage(self.render_results(run)))  # type: ignore[arg-type]
-            elif isinstance(first, AssistantMessage):
-                calls = self.render_calls(first.tool_calls, conversation.tools)
-                said = "\n".join([text for text in (first.text or first.refusal, calls) if text])
+        for _, spoken in runs(rest):
+            if isinstance(spoken, list):
+                messages.append(UserMessage(self.render_results(spoken)))
+            elif isinstance(spoken, AssistantMessage):
+                calls = self.render_calls(spoken.tool_calls, conversation.tools)
+                said = "\n".join([text for text in (spoken.text or spoken.refusal, calls) if text])
                 messages.append(AssistantMessage(said))
             else:
-                messages.append(first)
+                messages.append(spoken)
         return Conversation(tuple(messages), reasoning_effort=conversation.reasoning_effort)
 
     def detects(self, model_id_or_template: str) -> bool:
@@ -261,18 +263,21 @@ class BlockDialect(Dialect):
         parallel: bool = True,
         reasoning: bool | str = True,
     ) -> Constraint:
+        from isogloss.dialects._call_watch import watched
         from isogloss.dialects._turn import turn
 
-        return turn(
+        tools = tuple(tools)
+        constraint = turn(
             self.markers,
             self.call_grammar,
-            tuple(tools),
+            tools,
             ToolChoice.of(tool_choice),
             response_format,
             parallel=parallel,
             reasoning=reasoning,
             bare=self.bare_call,
         )
+        return watched(self, tools, constraint, "reasoning" if reasoning == "open" else "text")
 
 
 def catalogue_entry(tool: Tool) -> dict[str, Any]:
@@ -319,19 +324,26 @@ def format_prompt(response_format: ResponseFormat | None) -> str:
     return "\n".join(lines)
 
 
-def runs(messages: Iterable[Message]) -> Iterable[list[Message]]:
+class Run(NamedTuple):
+    """A message, or adjacent tool results. ``position`` is that of the last."""
+
+    position: int
+    spoken: Message | list[ToolMessage]
+
+
+def runs(messages: Sequence[Message]) -> Iterable[Run]:
     """Messages one by one, but adjacent tool results together."""
-    run: list[Message] = []
-    for message in messages:
+    results: list[ToolMessage] = []
+    for position, message in enumerate(messages):
         if isinstance(message, ToolMessage):
-            run.append(message)
+            results.append(message)
             continue
-        if run:
-            yield run
-            run = []
-        yield [message]
-    if run:
-        yield run
+        if results:
+            yield Run(position - 1, results)
+            results = []
+        yield Run(position, message)
+    if results:
+        yield Run(len(messages) - 1, results)
 
 
 def _shared(one: str, other: str) -> int:

@@ -6,7 +6,8 @@ from isogloss.dialects._harmony_builtins import PYTHON
 from isogloss.dialects._harmony_header import CONSTRAIN, Header
 from isogloss.dialects._json_calls import NO_NAME, NOT_AN_OBJECT
 from isogloss.dialects._lexicon import Found, Lexicon
-from isogloss.dialects._scanner import CUT_SHORT, StreamScanner
+from isogloss.dialects._scanner import StreamScanner
+from isogloss.events import CUT_SHORT
 from isogloss.messages import Tool
 from isogloss.notations.json import JsonReader, write
 from isogloss.notations.markup import json_string
@@ -96,7 +97,7 @@ class HarmonyCallScanner(StreamScanner):
         stop: Found | int = len(text)
         if self.has_control:
             stop = self.ends.find(text, self._pos, self._final)
-            text = text[: stop if type(stop) is int else stop.start]  # type: ignore[union-attr]
+            text = text[: stop if isinstance(stop, int) else stop.start]
         self._pos, fragment = reader.read(text, self._pos)
         if fragment:
             self._delta(fragment, reader.settled)
@@ -136,7 +137,7 @@ class HarmonyCallScanner(StreamScanner):
     def _in_text(self) -> bool:
         text, pos = self._text, self._pos
         found = self.ends.find(text, pos, self._final)
-        end = found if type(found) is int else found.start  # type: ignore[union-attr]
+        end = found if isinstance(found, int) else found.start
         opening = "" if self._json else "{" + write(self._key) + ':"'
         if end > pos:
             self._delta(opening + json_string(text[pos:end]), end)

@@ -16,8 +16,8 @@ from isogloss.dialects._harmony_header import Header, header_length, read_header
 from isogloss.dialects._harmony_markers import END, MESSAGE, START, lexicons
 from isogloss.dialects._lexicon import Found, without_stand_ins
 from isogloss.dialects._repairs import Repair
-from isogloss.dialects._scanner import AFTER_THE_TURN, CUT_SHORT, MADE_UP_RESULT, Prose
-from isogloss.events import Event
+from isogloss.dialects._scanner import AFTER_THE_TURN, MADE_UP_RESULT, Prose
+from isogloss.events import CUT_SHORT, Event
 from isogloss.messages import Tool
 
 LONGEST_HEADER = 512
@@ -135,17 +135,17 @@ class HarmonyScanner(HarmonyCallScanner):
     def _in_header(self) -> bool:
         text, pos = self._text, self._pos
         found = self.frame.find(text, pos + self._searched, self._final)
-        start = found if type(found) is int else found.start  # type: ignore[union-attr]
+        start = found if isinstance(found, int) else found.start
         if start - pos > LONGEST_HEADER:
             self._recover(pos + LONGEST_HEADER)
             return True
-        if type(found) is int:
+        if isinstance(found, int):
             self._searched = found - pos
             if not self._final:
                 return False
             self._recover(len(text))
             return True
-        kind, end = found.kind, found.end  # type: ignore[union-attr]
+        kind, end = found.kind, found.end
         if kind in ("channel", "constrain"):
             self._searched = end - pos
         elif kind == "message":
@@ -258,10 +258,10 @@ class HarmonyScanner(HarmonyCallScanner):
     def _discarding(self) -> bool:
         """Up to the marker that ends the message."""
         found = self._resync.find(self._text, self._pos, self._final)
-        if type(found) is int:
+        if isinstance(found, int):
             self._pos = found
             return False
-        kind, start, end = found.kind, found.start, found.end  # type: ignore[union-attr]
+        kind, start, end = found.kind, found.start, found.end
         self._malformed(self._reason, start if kind == "start" else end)
         self._end_message(kind, start, end)
         return True

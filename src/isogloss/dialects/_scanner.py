@@ -16,6 +16,7 @@ from typing import ClassVar
 from isogloss.dialects._code_marks import LONGEST_INDENT, CodeMarks
 from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_stand_ins
 from isogloss.events import (
+    CUT_SHORT,
     Event,
     Finish,
     Malformed,
@@ -29,6 +30,7 @@ from isogloss.events import (
 )
 from isogloss.messages import Tool, new_call_id
 from isogloss.notations.json import parse_object
+from isogloss.notations.runs import run
 
 LONGEST_SPACE = 64
 """White space in front of a marker belongs to it up to this length; a longer run is text."""
@@ -36,11 +38,13 @@ LONGEST_SPACE = 64
 LONGEST_HELD = 4096
 """No scanner holds back more of the output than this, but for values that are typed when complete."""
 
-CUT_SHORT = "the call was cut short"
+LONGEST_PIECE = 4096
+"""Longer pieces of output are taken in pieces of this length."""
+
 MADE_UP_RESULT = "the model made up a tool result"
 AFTER_THE_TURN = "text after the end of the turn"
 
-_SPACE = re.compile(r"\s*").match
+_SPACE = run(r"\s*")
 _NOT_SPACE = re.compile(r"\S").search
 
 
@@ -111,6 +115,8 @@ class StreamScanner:
         """Every event that this piece of the output settles. Never raises on the model's text."""
         if type(piece) is not str:
             piece = self._admit(piece)  # type: ignore[arg-type]
+        if len(piece) > LONGEST_PIECE:
+            return self._feed_in_pieces(piece)
         pos = self._pos
         if pos == len(self._text):
             self._text = piece
@@ -125,6 +131,13 @@ class StreamScanner:
         while self._state():
             pass
         return out
+
+    def _feed_in_pieces(self, text: str) -> list[Event]:
+        """A state may look at the rest of its buffer: a bounded buffer keeps a whole output linear, too."""
+        events: list[Event] = []
+        for at in range(0, len(text), LONGEST_PIECE):
+            events += self.feed(text[at : at + LONGEST_PIECE])
+        return events
 
     def finish(self, reason: str = "stop") -> list[Event]:
         """The events that the end of the output settles, `Finish` last. ``reason`` is why the engine stopped."""
@@ -156,7 +169,7 @@ class StreamScanner:
         text = self._text
         pos = self._pos
         if self._trim:
-            pos = self._pos = _SPACE(text, pos).end()  # type: ignore[union-attr]
+            pos = self._pos = _SPACE(text, pos).end()
             if pos == len(text):
                 return False
             self._trim = False
@@ -177,18 +190,18 @@ class StreamScanner:
         at = pos
         while True:
             found = mode.lexicon.find(text, at, self._final)
-            if type(found) is int:
+            if isinstance(found, int):
                 self._flow(found)
                 return False
-            if self._is_mention(found):  # type: ignore[arg-type]
-                at = found.start + 1  # type: ignore[union-attr]
+            if self._is_mention(found):
+                at = found.start + 1
                 self._kept_space = False
                 self._emit_prose(text[self._pos : at], at)
                 self._pos = at
                 continue
-            self._say(found.start, found.kind in mode.trims)  # type: ignore[union-attr]
-            self._pos = found.end  # type: ignore[union-attr]
-            getattr(self, "_on_" + found.kind)(found)  # type: ignore[union-attr]
+            self._say(found.start, found.kind in mode.trims)
+            self._pos = found.end
+            getattr(self, "_on_" + found.kind)(found)
             return True
 
     def _is_mention(self, found: Found) -> bool:
@@ -308,6 +321,8 @@ class StreamScanner:
 
     def _start(self, name: str, call_id: str, end: int) -> None:
         end += self._base
+        if self._has_controls:
+            name, call_id = without_stand_ins(name), without_stand_ins(call_id)
         self._out.append(ToolCallStart(self._index, call_id or self._new_id(name), name, self._mark, end))
         self._mark = end
         self._started = True
@@ -347,9 +362,9 @@ class StreamScanner:
         end += self._base
         raw = "".join(self._raw or ())[: end - self._raw_start]
         index = self._index if self._started else None
-        self._out.append(
-            Malformed(without_stand_ins(raw) if self._has_controls else raw, reason, index, self._mark, end)
-        )
+        if self._has_controls:
+            raw, reason = without_stand_ins(raw), without_stand_ins(reason)
+        self._out.append(Malformed(raw, reason, index, self._mark, end))
         self._mark = end
         self._close()
 
@@ -368,10 +383,10 @@ class StreamScanner:
 
     def _discarding(self) -> bool:
         found = self._resync.find(self._text, self._pos, self._final)
-        if type(found) is int:
+        if isinstance(found, int):
             self._pos = found
             return False
-        self._pos = found.end if found.kind.endswith("close") else found.start  # type: ignore[union-attr]
+        self._pos = found.end if found.kind.endswith("close") else found.start
         self._malformed(self._reason, self._pos)
         self._enter(self.text_prose)
         return True

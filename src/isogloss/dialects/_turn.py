@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from isogloss.constraints.constraint import Constraint
 from isogloss.dialects._markers import Markers
+from isogloss.errors import ConversationError
 from isogloss.grammar import (
     Choice,
     FreeText,
@@ -56,6 +57,8 @@ def turn(
     """The constraint of a turn. ``gap`` may stand between tags; formats framed by control tokens have none. ``bare`` is
     what a block begins with where the format has no marker for it: a character at the start of a line, or a text."""
     allowed = choice.allowed(tools)
+    if choice.mode == "required" and not allowed:
+        raise ConversationError("Expected tools to choose from, got none", pointer="/tool_choice")
     parts: list[Term] = []
     if reasoning and "think" in markers.kinds:
         parts.append(_reasoning(markers, is_open=reasoning == "open"))

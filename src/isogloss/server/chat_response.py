@@ -9,6 +9,7 @@ from typing import Any
 from isogloss.chat import Turn, Update
 from isogloss.engines import TokenLogprob
 from isogloss.events import (
+    CUT_SHORT,
     Event,
     Finish,
     Malformed,
@@ -143,7 +144,7 @@ class Choice:
             call.end(event)
             if call.is_custom:
                 yield {"tool_calls": [{"index": call.position, "custom": {"input": call.input}}]}
-        elif isinstance(event, Malformed):
+        elif isinstance(event, Malformed) and event.reason != CUT_SHORT:  # half a call is neither call nor answer
             yield self._say("content", event.raw)
 
     def _say(self, name: str, text: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from isogloss.chat import Update
 from isogloss.engines import TokenLogprob
 from isogloss.events import (
+    CUT_SHORT,
     Finish,
     Malformed,
     ReasoningDelta,
@@ -49,7 +50,7 @@ class ResponseOutput:
     """Takes a turn's updates, gives the events of a stream, and has the ``items`` in the end.
 
     The events must be used before the next update is added. A call that was cut short streams as an item that ends
-    ``incomplete``; it is no call, so the ``items`` have its text instead. ``seal`` encrypts the text of reasoning,
+    ``incomplete``; it is no call, so the ``items`` do not have it. ``seal`` encrypts the text of reasoning,
     where that was asked for. ``hosted_type`` gives the type of the item that a call of a tool becomes that is run here;
     once a turn is over, such ``calls`` wait to be run.
     """
@@ -90,7 +91,8 @@ class ResponseOutput:
         elif isinstance(event, Malformed):
             if event.index is not None:
                 yield from self._drop_call()
-            yield from self._say("output_text", event.raw)
+            if event.reason != CUT_SHORT:
+                yield from self._say("output_text", event.raw)
         elif isinstance(event, Finish):
             self.finish = event.reason
             yield from self._close_item("incomplete" if event.reason == "length" else "completed")

@@ -135,6 +135,38 @@ def test_a_mistake_is_one_message_and_exit_code_2(shell: Shell, arguments: tuple
     assert "Traceback" not in err
 
 
+def test_half_a_surrogate_pair_does_no_harm(shell: Shell) -> None:
+    output = '<tool_call>{"name": "f", "arguments": {"a": "\\ud800"}}</tool_call>'
+    for options in ((), ("--events",)):
+        code, out, err = shell("scan", "-d", "hermes", *options, stdin=output)
+        assert (code, err) == (0, "")
+        assert all(json.loads(line) for line in (out.splitlines() if options else [out]))
+
+
+def test_convert_refuses_to_write_what_it_reads(shell: Shell) -> None:
+    line = json.dumps({"output": "Hi."})
+    path = shell.file("data.jsonl", line)
+    code, _, err = shell("convert", "--from", "hermes", "--to", "glm", path, "-o", path)
+    assert (code, "three different files" in err) == (2, True)
+    assert Path(path).read_text(encoding="utf-8") == line
+
+
+def test_convert_goes_on_behind_a_line_that_is_no_transcript(shell: Shell) -> None:
+    lines = ["nonsense", json.dumps({"output": "Hi."}), json.dumps({"foo": 1})]
+    path, rejects = shell.file("data.jsonl", "\n".join(lines) + "\n"), str(shell.folder / "rejects.jsonl")
+    code, out, err = shell("convert", "--from", "hermes", "--to", "qwen3", path, "--rejects", rejects)
+    assert (code, json.loads(out)) == (1, {"output": "Hi."})
+    assert Path(rejects).read_text(encoding="utf-8").splitlines() == [lines[0], lines[2]]
+    assert "1 of 3 transcripts converted" in err
+
+
+def test_token_ids_need_a_vocabulary_that_knows_the_dialect(shell: Shell) -> None:
+    request = shell.file("request.json", {"messages": [{"role": "user", "content": "Hello"}]})
+    code, out, err = shell("render", "-d", "hermes", "--tokens", request)
+    assert (code, out) == (2, "")
+    assert "--tokenizer" in err
+
+
 @pytest.mark.parametrize(
     "command", ["scan", "render", "constrain", "check-schema", "dialects", "serve", "chat", "demo"]
 )

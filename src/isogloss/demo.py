@@ -110,7 +110,7 @@ def _typed_answer(client: OpenAI, model: str, console: Console) -> None:
 
 def _tool_call(client: OpenAI, model: str, console: Console) -> None:
     console.print(Rule('2. A tool call: stream=True, two tools, tool_choice="required"', align="left"))
-    question = "What will the weather be in Paris over the next 3 days, in celsius?"
+    question = "What will the weather be in Paris tomorrow, in celsius?"
     console.print(f"user: {question}", style="dim", highlight=False)
     stream = client.chat.completions.create(
         model=model,

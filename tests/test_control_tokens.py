@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from isogloss.dialects import Dialect, dialect_names, get_dialect
@@ -11,8 +15,9 @@ from isogloss.errors import UnrepresentableError
 from isogloss.events import Event, Piece, collect
 from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, UserMessage
 from isogloss.prompt import Segment
-from isogloss.testing import check_conservation, scan
+from isogloss.testing import check_conservation, read_corpus, scan
 
+CORPUS = Path(__file__).parent / "corpus"
 TOOLS = (
     Tool("note", "", {"type": "object", "properties": {"text": {"type": "string"}, "tags": {"type": "array"}}}),
     Tool("now", "", {"type": "object", "properties": {}}),
@@ -114,3 +119,35 @@ def test_a_string_that_a_control_token_cuts_off_does_not_merge_with_the_next_cal
     assert "half" in found.malformed[0].raw
     assert len(found.tool_calls) == 1
     assert found.tool_calls[0].arguments in ({}, {"text": "whole"})
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_laws_1_and_5_on_damaged_corpus_outputs(name: str) -> None:
+    """Whichever markers are control tokens and wherever they stand, and no event shows how they are told from text."""
+    dialect = get_dialect(name)
+    chance = random.Random(0)
+    cases = [case for case in read_corpus(CORPUS / f"{name}.txt") if case.output]
+    special = sorted(dialect.markers.special)
+    for round_number in range(150):
+        case = chance.choice(cases)
+        output = damaged(case.output or "", dialect.markers.all, chance)
+        control = special if round_number % 2 else chance.sample(dialect.markers.all, 3)
+        whole = [Piece(text, text in control) for text in re.split(f"({'|'.join(map(re.escape, control))})", output)]
+        events = scan(dialect, whole, case.tools, starts_in=case.starts_in, control=control)
+        check_conservation(output, events)
+        msgspec.json.encode(events)  # raises for half a character, which is what a control token is inside
+        cut = scan(dialect, cut_pieces(whole), case.tools, starts_in=case.starts_in, control=control)
+        assert cut == events, output
+
+
+def damaged(output: str, markers: Sequence[str], chance: random.Random) -> str:
+    for _ in range(chance.randint(0, 3)):
+        start = chance.randint(0, len(output))
+        end = start + chance.choice((0, 0, 1, 8))
+        output = output[:start] + chance.choice((*markers, "\ufeff", "\x00", '"', "\\")) + output[end:]
+    return output
+
+
+def cut_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        yield from [piece] if piece.is_control else map(Piece, piece.text)

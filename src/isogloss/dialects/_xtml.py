@@ -30,7 +30,7 @@ class XtmlTags(NamedTuple):
     whole: str = ""
 
     def beginning(self, *others: str) -> str:
-        return rf"{self.opens[0]}(?=\||\Z)"
+        return "|".join([rf"{first}(?=\||\Z)" for first in sorted({self.opens[0], self.closes[0]})])
 
     def closing(self, name: str) -> str:
         return rf"{self.closes}\s{{0,8}}+{name}\s{{0,8}}+{self.end}"

@@ -77,8 +77,8 @@ def command(
 
 def _require_markers(dialect: Dialect, vocabulary: Tokenizer) -> None:
     """Ids of a vocabulary that knows none of the dialect's control tokens are of no use to its models."""
-    special = dialect.markers.special
-    if special and not special & vocabulary.special_tokens.keys():
+    ends = [marker for marker in dialect.markers.kinds.get("turn_end", ()) if marker in dialect.markers.special]
+    if ends and ends[0] not in vocabulary.special_tokens:
         raise RequestError(
             f"The vocabulary of gpt-oss has no control tokens of {dialect.name}: "
             "name the model's with --tokenizer (a tokenizer.json or a GGUF file)"

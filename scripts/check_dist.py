@@ -192,7 +192,8 @@ def project_table(metadata: Message) -> str:
     """What the bill is of, as a ``pyproject.toml``. Our own has no version in it, and the tool cannot find it out."""
     fields = {"name": "Name", "version": "Version", "description": "Summary", "license": "License-Expression"}
     lines = [f"{key} = {json.dumps(metadata[header])}" for key, header in fields.items()]  # JSON's strings are TOML's
-    return "\n".join(["[project]", *lines, ""])
+    dependencies = f"dependencies = {json.dumps(metadata.get_all('Requires-Dist', []))}"  # those of extras among them
+    return "\n".join(["[project]", *lines, dependencies, ""])
 
 
 def environment(folder: Path, base: Path, requirement: str) -> Path:

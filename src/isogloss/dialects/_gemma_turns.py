@@ -50,26 +50,23 @@ class GemmaTurnsDialect(BlockDialect):
         self._write_beginning(writer, conversation)
         open_turn = last_user_position(messages)
         is_model = False  # whether the model's turn is open
-        position = -1
-        for run in runs(messages):
-            position += len(run)
+        for position, spoken in runs(messages):
             writer.message = position
-            first = run[0]
-            if isinstance(first, SystemMessage | DeveloperMessage):
+            if isinstance(spoken, SystemMessage | DeveloperMessage):
                 continue
-            if isinstance(first, AssistantMessage | ToolMessage):
+            if isinstance(spoken, AssistantMessage | list):
                 if not is_model:
                     self._open(writer, "model")
             elif is_model:
                 self._close(writer)
-            is_model = isinstance(first, ToolMessage)
-            if isinstance(first, ToolMessage):
-                self.write_results(writer, run)  # type: ignore[arg-type]
-            elif isinstance(first, AssistantMessage):
-                is_model = self._write_assistant(writer, first, conversation, position, open_turn)
+            is_model = isinstance(spoken, list)
+            if isinstance(spoken, list):
+                self.write_results(writer, spoken)
+            elif isinstance(spoken, AssistantMessage):
+                is_model = self._write_assistant(writer, spoken, conversation, position, open_turn)
             else:
                 self._open(writer, "user")
-                writer.text(first.text)
+                writer.text(spoken.text)
                 self._close(writer)
         writer.message = -1
         if generation_prompt and not is_model:

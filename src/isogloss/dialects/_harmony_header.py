@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from isogloss.notations.runs import run
+
 CHANNEL = "<|channel|>"
 CONSTRAIN = "<|constrain|>"
 
@@ -21,7 +23,7 @@ CHANNELS = ("analysis", "commentary", "final")
 _RECIPIENT = re.compile(r"(?<!\S)to=\s*([^\s<]*)")
 _CONSTRAINED = re.compile(r"<\|constrain\|>\s*((?:(?!\sto=).)*)", re.DOTALL)
 _TYPE = re.compile(r"[A-Za-z][\w.+/-]*").fullmatch
-_WORD = re.compile(r"[^\s<]*")
+_WORD = run(r"[^\s<]*")
 _SIGNS = ("start", "message", "end", "return", "call", "endoftext")
 _STRAY = re.compile(r"<\|(?:" + "|".join(_SIGNS) + r")\|>")
 
@@ -104,7 +106,7 @@ class _HeaderReader:
 
     def _read_channel(self, part: str) -> None:
         part = part.lstrip()
-        channel = _WORD.match(part)[0]  # type: ignore[index]
+        channel = _WORD(part, 0)[0]
         if not channel:
             self.repairs.append("a channel marker without a channel was skipped")
             return
@@ -128,12 +130,12 @@ class _HeaderReader:
 
 
 _KNOWN = "|".join(CHANNELS)
-_PREFIX = re.compile(
+_PREFIX = run(
     r"\s*(?:(?:" + "|".join(ROLES) + r")(?::[^\s<]+)?(?![^\s<]))?"
     rf"(?:\s*(?:<\|channel\|>\s*(?:(?:{_KNOWN})(?![^\s<]))?|to=\s*[^\s<]+|<\|constrain\|>\s*(?:json|code)?|\bjson\b))*\s*"
-).match
+)
 
 
 def header_length(text: str) -> int:
     """How much of ``text`` is a header, where the marker between header and content is missing."""
-    return _PREFIX(text).end()  # type: ignore[union-attr]
+    return _PREFIX(text, 0).end()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from isogloss.grammar import Literal, Repeat, Term, choice, sequence
 from isogloss.messages import Tool, ToolCall
 from isogloss.notations.python import PYTHON_WORDS, ArgumentsReader, write_arguments
 from isogloss.notations.python_grammar import PythonGrammar
+from isogloss.notations.runs import run
 from isogloss.schema.view import SchemaView
 
 NO_CALL = "a block without a call"
@@ -27,7 +27,7 @@ _is_name = regex.compile(NAME).fullmatch
 _statement = regex.compile(
     rf"(?:await\s{{1,8}}+)?(?P<name>{NAME})\s{{0,16}}+(?:(?P<call>\()|(?P<target>=(?=[^=])))"
 ).match
-_SPACE = re.compile(r"[\s\ufeff]*").match
+_SPACE = run(r"[\s\ufeff]*")
 
 
 class PythonCallScanner(StreamScanner):
@@ -74,7 +74,7 @@ class PythonCallScanner(StreamScanner):
 
     def _between(self) -> bool:
         text = self._text
-        pos = self._pos = _SPACE(text, self._pos).end()  # type: ignore[union-attr]
+        pos = self._pos = _SPACE(text, self._pos).end()
         if pos == len(text):
             return False
         char = text[pos]

@@ -8,7 +8,6 @@ tag of the next call.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
@@ -17,12 +16,13 @@ from isogloss.dialects._scanner import StreamScanner
 from isogloss.messages import Tool
 from isogloss.notations.json import write as write_json
 from isogloss.notations.markup import MarkupReader
+from isogloss.notations.runs import run
 from isogloss.schema.view import SchemaView
 
 NOT_CLOSED = "the call was not closed before the next one"
 NO_NAME = "the call has no name"
 
-_SPACE = re.compile(r"\s*").match
+_SPACE = run(r"\s*")
 
 
 class TagCallScanner(StreamScanner):
@@ -77,7 +77,7 @@ class TagCallScanner(StreamScanner):
     def _next_in(self, lexicon: Lexicon) -> Found | None:
         """What comes behind white space, of no kind if it is none of the lexicon's; ``None`` while that is open."""
         text = self._text
-        pos = self._pos = _SPACE(text, self._pos).end()  # type: ignore[union-attr]
+        pos = self._pos = _SPACE(text, self._pos).end()
         if pos == len(text):
             return None
         match = lexicon.match(text, pos, partial=True)

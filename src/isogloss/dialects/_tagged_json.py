@@ -6,10 +6,11 @@ import re
 
 from isogloss.dialects._json_calls import JsonCallScanner
 from isogloss.dialects._lexicon import Found, Lexicon
+from isogloss.notations.runs import run
 
 STRAY_CLOSERS = "closing brackets without an opening one"
 
-_FENCE = re.compile(r"[`A-Za-z\s]*").match
+_FENCE = run(r"[`A-Za-z\s]*")
 _CLOSERS = re.compile(r"[}\])\"',;]+").match
 
 
@@ -42,7 +43,7 @@ class TaggedJsonScanner(JsonCallScanner):
 
     def _fence(self) -> bool:
         """The opening line of a code fence around the body."""
-        self._pos = _FENCE(self._text, self._pos).end()  # type: ignore[union-attr]
+        self._pos = _FENCE(self._text, self._pos).end()
         if self._pos == len(self._text):
             return False
         self._state = self._envelope

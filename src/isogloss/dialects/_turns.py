@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from isogloss.dialects._base import BlockDialect, instructions, last_user_position, offered, runs
+from isogloss.dialects._base import BlockDialect, Run, instructions, last_user_position, offered, runs
 from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
 from isogloss.messages import (
     AssistantMessage,
     Conversation,
     DeveloperMessage,
-    Message,
     SystemMessage,
     Tool,
     ToolMessage,
 )
 from isogloss.prompt import PromptWriter
-
-
-class Run(NamedTuple):
-    """A message, or adjacent tool results; ``position`` is that of the last."""
-
-    position: int
-    messages: Sequence[Message]
 
 
 def said(message: AssistantMessage) -> str:
@@ -70,10 +62,10 @@ class TurnsDialect(BlockDialect):
         """Write what comes between two turns of the assistant: users' messages and runs of results, each a turn."""
         for run in runs:
             writer.message = run.position
-            if isinstance(run.messages[0], ToolMessage):
-                self.write_results_turn(writer, run.messages)  # type: ignore[arg-type]
+            if isinstance(run.spoken, list):
+                self.write_results_turn(writer, run.spoken)
             else:
-                self.write_user(writer, run.messages[0].text)
+                self.write_user(writer, run.spoken.text)
 
     @abstractmethod
     def write_generation_prompt(self, writer: PromptWriter, *, thinks: bool) -> None:
@@ -87,23 +79,21 @@ class TurnsDialect(BlockDialect):
         stays_open = self.tools_keep_turns_open and offered(conversation)
         open_turn = -1 if stays_open else last_user_position(messages)
         between: list[Run] = []
-        position = -1
         for run in runs(messages):
-            position += len(run)
-            first = run[0]
-            if isinstance(first, SystemMessage | DeveloperMessage):
+            position, message = run
+            if isinstance(message, SystemMessage | DeveloperMessage):
                 continue
-            if not isinstance(first, AssistantMessage):
-                between.append(Run(position, run))
+            if not isinstance(message, AssistantMessage):
+                between.append(run)
                 continue
             self.write_between(writer, between)
             between = []
             writer.message = position
             is_open = position > open_turn
-            reasoning = first.reasoning if is_open or self.keeps_reasoning else ""
+            reasoning = message.reasoning if is_open or self.keeps_reasoning else ""
             is_marked = thinks and (is_open or self.empties_reasoning)
             kept = reasoning if reasoning or is_marked else None
-            self.write_assistant(writer, first, kept, conversation.tools)
+            self.write_assistant(writer, message, kept, conversation.tools)
         self.write_between(writer, between)
         writer.message = -1
         if generation_prompt:

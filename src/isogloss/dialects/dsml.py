@@ -28,14 +28,14 @@ from typing import Any
 
 import regex
 
-from isogloss.dialects._base import paragraphs
+from isogloss.dialects._base import Run, paragraphs
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns, syntax
 from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._tag_grammar import calls, parameters
 from isogloss.dialects._tag_writing import WriteCall, write_call
-from isogloss.dialects._turns import Run, TurnsDialect, said
+from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import JsonValue, Literal, Marker, Repeat, Term, choice, sequence
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
 from isogloss.notations.markup import spaced
@@ -103,10 +103,10 @@ class Dsml(TurnsDialect):
                 writer.text("\n\n")
             else:
                 writer.marker(USER)
-            if isinstance(run.messages[0], ToolMessage):
-                self.write_results(writer, run.messages)  # type: ignore[arg-type]
+            if isinstance(run.spoken, list):
+                self.write_results(writer, run.spoken)
             else:
-                writer.text(run.messages[0].text)
+                writer.text(run.spoken.text)
 
     def write_user(self, writer: PromptWriter, text: str) -> None:
         writer.marker(USER)

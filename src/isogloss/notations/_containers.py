@@ -6,8 +6,9 @@ words are written is each notation's own.
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
+
+from isogloss.notations.runs import run
 
 DEEPEST = 256
 """Containers nested deeper than this are a fault: no schema asks for it, and recursion in readers downstream ends."""
@@ -25,7 +26,7 @@ EXPECTED = {
     DONE: "nothing more",
 }
 
-_SPACE = re.compile(r"[\s\ufeff]*").match
+_SPACE = run(r"[\s\ufeff]*")
 
 
 class ContainerReader:
@@ -56,7 +57,7 @@ class ContainerReader:
             if self._expect == STRING:
                 step = self._string(text, pos, out)
             else:
-                pos = _SPACE(text, pos).end()  # type: ignore[union-attr]
+                pos = _SPACE(text, pos).end()
                 if pos == len(text):
                     break
                 step = self._structure(text, pos, out)

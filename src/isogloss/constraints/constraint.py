@@ -12,15 +12,20 @@ from isogloss.errors import SchemaError
 from isogloss.grammar import Grammar, JsonValue, Regex, Term, markers_of
 
 if TYPE_CHECKING:
+    from isogloss.constraints.call_watch import CallWatchMaker
     from isogloss.schema.guards import Guards
     from isogloss.tokenizers import Tokenizer
 
 
 class Constraint:
-    """What may be written, as a term. The grammar of each vocabulary is written once."""
+    """What may be written, as a term. The grammar of each vocabulary is written once.
 
-    def __init__(self, term: Term) -> None:
+    ``calls`` makes a watch over the calls in it, where the term does not say all of what their arguments must be.
+    """
+
+    def __init__(self, term: Term, calls: CallWatchMaker | None = None) -> None:
         self.term = term
+        self.calls = calls
         self.markers = frozenset(markers_of(term))
         """The texts of its markers."""
         self._larks: dict[frozenset[tuple[str, int]], tuple[str, list[Guards]]] = {}
@@ -90,6 +95,10 @@ class Constraint:
             from isogloss.constraints.guarded_turn_matcher import GuardedTurnMatcher
 
             lark, guards = self._written(self._special_of(tokenizer))
+            if self.calls is not None:
+                from isogloss.constraints.watched_turn_matcher import WatchedTurnMatcher
+
+                return WatchedTurnMatcher(lark, tokenizer, self.term, self.calls(tokenizer))
             return GuardedTurnMatcher(lark, tokenizer, self.term) if guards else Matcher(lark, tokenizer)
         from isogloss.constraints.guarded_matcher import json_matcher
 

@@ -38,14 +38,14 @@ class _Announcer:
         self._announcement = vocabulary.special_tokens[ANNOUNCEMENT]
         self._special = {tokenizer.special_tokens[marker]: special[marker] for marker in markers}
         lark, self._guards = write_announced(term, special, self._announcement)
-        self._engine: LLMatcher = COMPILED_GRAMMARS.get(lark, vocabulary).deep_copy()
-        self._is_lost = False
+        self._is_lost = not self._guards  # where nothing is guarded there is nothing to follow
+        self._engine: LLMatcher | None = COMPILED_GRAMMARS.get(lark, vocabulary).deep_copy() if self._guards else None
         self.length = 0
 
     def copy(self) -> _Announcer:
         twin = _Announcer.__new__(_Announcer)
         twin.__dict__.update(self.__dict__)
-        twin._engine = self._engine.deep_copy()
+        twin._engine = None if self._engine is None else self._engine.deep_copy()
         return twin
 
     def special(self, token: int) -> bool:
@@ -57,7 +57,7 @@ class _Announcer:
 
     def begins(self, byte: int) -> Guards | None:
         """Follow a byte outside of guarded values; the guards of the value that begins with it."""
-        if self._is_lost or self._engine.validate_tokens([byte]) == 1:
+        if self._engine is None or self._is_lost or self._engine.validate_tokens([byte]) == 1:
             self._go_on([byte])
             return None
         for number, guards in enumerate(self._guards):
@@ -73,12 +73,12 @@ class _Announcer:
         self._go_on(list(data))
 
     def go_back(self, length: int) -> None:
-        if self.length > length:
+        if self._engine is not None and self.length > length:
             self._engine.rollback(self.length - length)
             self.length = length
 
     def _go_on(self, tokens: list[int]) -> None:
-        if not self._is_lost and tokens:
+        if self._engine is not None and not self._is_lost and tokens:
             taken = self._engine.try_consume_tokens(tokens)
             self.length += taken
             self._is_lost = taken < len(tokens)

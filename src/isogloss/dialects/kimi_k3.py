@@ -235,8 +235,11 @@ class KimiK3(TurnsDialect):
         parallel: bool = True,
         reasoning: bool | str = True,
     ) -> Constraint:
-        choice = ToolChoice.of(tool_choice)
-        return turn(MARKERS, tuple(tools), choice, response_format, parallel=parallel, reasoning=reasoning)
+        from isogloss.dialects._call_watch import watched
+
+        tools, choice = tuple(tools), ToolChoice.of(tool_choice)
+        constraint = turn(MARKERS, tools, choice, response_format, parallel=parallel, reasoning=reasoning)
+        return watched(self, tools, constraint, "reasoning" if reasoning == "open" else "text")
 
 
 def _write_message(writer: PromptWriter, attributes: Mapping[str, str], text: str) -> None:

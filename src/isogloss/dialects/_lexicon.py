@@ -1,8 +1,8 @@
 """Sets of markers, found in text that may be cut anywhere.
 
 A lexicon is searched in two steps: one that jumps to the next place where a marker could begin, then a match there
-that answers *this is the marker*, *this may become one*, or *no*. Patterns are bounded, so what
-may become a marker is never longer than `LONGEST_MARKER`.
+that answers *this is the marker*, *this may become one*, or *no*. Patterns are bounded in length, and so is what may
+become a marker.
 
 A marker that the engine delivers as one control token is kept apart from text that spells it: in the scanner's buffer
 its first character is replaced by a stand-in from the surrogate range, which decoded text never holds. Lengths and
@@ -17,9 +17,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import regex
-
-LONGEST_MARKER = 512
-"""No pattern of a lexicon matches more characters than this."""
 
 _STAND_IN = 0xD800
 _FIRST_CHARACTERS = "".join(map(chr, range(128))) + "｜"

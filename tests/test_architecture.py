@@ -24,7 +24,7 @@ ARROWS: dict[str, set[str]] = {
     "stop_strings": VALUES,
     "endpoint_scanner": VALUES | {"dialects", "engines", "notations"},
     "integrations": VALUES | {"constraints", "dialects", "tokenizers", "token_scanner"},
-    "token_scanner": VALUES | {"dialects", "tokenizers"},
+    "token_scanner": VALUES | {"dialects"},
     "token_spans": VALUES | {"engines", "tokenizers"},
     "tokenizers": VALUES,
     "grammar": set(),

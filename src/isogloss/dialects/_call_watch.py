@@ -11,10 +11,10 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from isogloss.constraints.constraint import Constraint
+from isogloss.dialects._token_scanner import Snapshot, TokenScanner
 from isogloss.events import Event, Malformed, ToolCallEnd, ToolCallStart
 from isogloss.grammar import json_values_of
 from isogloss.notations.exactness import said_exactly
-from isogloss.token_scanner import Snapshot, TokenScanner
 
 if TYPE_CHECKING:
     import numpy

@@ -1,0 +1,234 @@
+"""Scanning by token ids: what an engine samples, one id at a time or many, to the events of a dialect.
+
+    scanner = TokenScanner(get_dialect("kimi"), tokenizer, tools)
+    for token in sampled:
+        events = scanner.feed(token)
+    events = scanner.finish()
+
+Control tokens are known by their ids, so that text which spells one stays text. Bytes that are no whole character yet
+wait for the next token.
+"""
+
+from __future__ import annotations
+
+import codecs
+import copy
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from types import MethodType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from isogloss.dialects._base import Dialect
+from isogloss.dialects._lexicon import Lexicon
+from isogloss.dialects._repairs import NotesRepairs, Repair
+from isogloss.dialects._scanner import Prose
+from isogloss.errors import OutputError, TokenizerError
+from isogloss.events import Event, Malformed, Piece
+from isogloss.messages import Tool
+from isogloss.tokenizers import Tokenizer
+
+_OURS = "isogloss."
+_SCHEMAS = "isogloss.schema"
+_REPLACEMENT = "\ufffd"
+
+
+class DamagedOutputError(OutputError):
+    """A strict scanner met output that departs from the format. ``events`` are those of the call that raised."""
+
+    code = "damaged_output"
+
+    def __init__(self, message: str, events: Iterable[Event], *, span: tuple[int, int]) -> None:
+        super().__init__(message, span=span)
+        self.events = tuple(events)
+
+
+class _TokenTexts(dict[int, str | None]):
+    """The text of each ordinary token that is text by itself, ``None`` for all others; filled as it is asked."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__()
+        self._token_bytes = tokenizer.token_bytes
+        self._control = frozenset(tokenizer.special_tokens.values())
+
+    def __missing__(self, token: int) -> str | None:
+        self[token] = text = None if token in self._control else self._text(token)
+        return text
+
+    def _text(self, token: int) -> str | None:
+        try:
+            return self._token_bytes(token).decode() or None
+        except (TokenizerError, UnicodeDecodeError):
+            return None
+
+
+@lru_cache(maxsize=8)
+def _texts_of(tokenizer: Any) -> _TokenTexts:
+    return _TokenTexts(tokenizer)
+
+
+class Snapshot(NamedTuple):
+    """The state of a scanner at one moment, for `TokenScanner.restore`."""
+
+    scanner: dict[str, Any]
+    decoder: tuple[bytes, int]
+    position: int
+    repairs: tuple[Repair, ...]
+
+
+class TokenScanner:
+    """Scans the ids of one assistant turn.
+
+    A forgiving scanner, the default, reads on through any damage and lists in ``repairs`` what it put right. A strict
+    one raises `DamagedOutputError` there, and for output that is no call after all. ``starts_in`` is as for
+    `Dialect.scanner`, which ``scanner`` holds.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        tokenizer: Tokenizer,
+        tools: Iterable[Tool] = (),
+        *,
+        starts_in: str = "text",
+        strict: bool = False,
+    ) -> None:
+        self.scanner = dialect.scanner(tools, starts_in=starts_in, control=tokenizer.special_tokens)
+        self.strict = strict
+        vocabulary: Any = tokenizer
+        self._texts = _texts_of(vocabulary)
+        self._token_bytes = tokenizer.token_bytes
+        self._control = {token: Piece(text, True) for text, token in tokenizer.special_tokens.items()}
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._is_cut = False
+        self._own_repairs: list[Repair] = []
+        self._position = 0
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was put right so far, in the order in which it was found."""
+        return self.scanner.repairs if isinstance(self.scanner, NotesRepairs) else self._own_repairs
+
+    def feed(self, tokens: int | Iterable[int]) -> list[Event]:
+        """The events that these ids settle: one id, or any number of them. Raises `DamagedOutputError` if strict."""
+        if isinstance(tokens, int):
+            text = self._texts[tokens]
+            if text is not None and not self.strict and not self._is_cut:  # by far the most tokens
+                self._position += len(text)
+                return self.scanner.feed(text)
+            tokens = (tokens,)
+        noted = len(self.repairs)
+        events: list[Event] = []
+        for piece in self._pieces(tokens):
+            events += self._scan(piece)
+        self._check(events, noted)
+        return events
+
+    def finish(self, reason: str = "stop") -> list[Event]:
+        """The events that the end of the output settles. ``reason`` is why the engine stopped."""
+        noted = len(self.repairs)
+        events = [event for piece in self._flushed() for event in self._scan(piece)]
+        events += self.scanner.finish(reason)
+        self._check(events, noted)
+        return events
+
+    def snapshot(self) -> Snapshot:
+        """The present state, to go back to when what was fed since is taken back.
+
+        It costs time and memory for the pieces of the call that is open, not for the output so far.
+        """
+        state = _copied(vars(self.scanner))
+        return Snapshot(state, self._decoder.getstate(), self._position, tuple(self._own_repairs))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to that state, any number of times."""
+        vars(self.scanner).clear()
+        vars(self.scanner).update(_copied(snapshot.scanner))
+        self._decoder.setstate(snapshot.decoder)
+        self._is_cut = snapshot.decoder[0] != b""
+        self._position = snapshot.position
+        self._own_repairs = list(snapshot.repairs)
+
+    def _scan(self, piece: Piece) -> list[Event]:
+        self._position += len(piece.text)
+        return self.scanner.feed(piece if piece.is_control else piece.text)
+
+    def _pieces(self, tokens: Iterable[int]) -> Iterator[Piece]:
+        """Control tokens one by one, the text between them joined."""
+        run: list[bytes] = []
+        for token in tokens:
+            control = self._control.get(token)
+            if control is not None:
+                yield from self._decoded(run)
+                yield from self._flushed()
+                yield control
+                run.clear()
+                continue
+            try:
+                data = self._token_bytes(token)
+            except TokenizerError:
+                data = b""
+            if not data:
+                yield from self._decoded(run)
+                yield from self._flushed()
+                run.clear()
+                self._note(f"the id {token} is outside the vocabulary", _REPLACEMENT)
+                yield Piece(_REPLACEMENT)
+                continue
+            run.append(data)
+        yield from self._decoded(run)
+
+    def _decoded(self, run: list[bytes]) -> Iterator[Piece]:
+        data = b"".join(run)
+        text = self._decoder.decode(data)
+        self._is_cut = self._decoder.getstate()[0] != b""
+        if text:
+            if _REPLACEMENT in text and _REPLACEMENT.encode() not in data:
+                self._note("bytes that are no UTF-8 were replaced", text)
+            yield Piece(text)
+
+    def _flushed(self) -> Iterator[Piece]:
+        """What is left of a character that was cut."""
+        text = self._decoder.decode(b"", True)
+        self._decoder.reset()
+        self._is_cut = False
+        if text:
+            self._note("a character that was cut short was replaced", text)
+            yield Piece(text)
+
+    def _note(self, reason: str, raw: str) -> None:
+        self.repairs.append(Repair(reason, raw, self._position))
+
+    def _check(self, events: list[Event], noted: int) -> None:
+        if not self.strict:
+            return
+        for event in events:
+            if isinstance(event, Malformed):
+                raise DamagedOutputError(event.reason, events, span=event.span)
+        for repair in self.repairs[noted:]:
+            span = (repair.start, repair.start + len(repair.raw))
+            raise DamagedOutputError(repair.reason, events, span=span)
+
+
+def _copied(value: Any) -> Any:
+    """The state in ``value`` by copy. What a scanner only looks things up in never changes, and is shared."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return value.copy() if not value or type(value[0]) is str else [_copied(item) for item in value]
+    if isinstance(value, set):
+        return value.copy()
+    module = type(value).__module__
+    is_shared = isinstance(value, (Prose, Lexicon, msgspec.Struct, tuple)) or module.startswith(_SCHEMAS)
+    return value if is_shared or not module.startswith(_OURS) else _copied_object(value)
+
+
+def _copied_object(value: Any) -> Any:
+    twin = copy.copy(value)
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(value, name)]
+    for name in (*slots, *getattr(value, "__dict__", ())):
+        part = getattr(value, name)
+        is_own_method = isinstance(part, MethodType) and part.__self__ is value
+        setattr(twin, name, MethodType(part.__func__, twin) if is_own_method else _copied(part))
+    return twin

@@ -55,6 +55,8 @@ def _text(view: SchemaView, closer: Literal | Marker, excluding: tuple[Literal |
         longest = None
     if pattern is None and 0 < shortest <= _BOUND:
         pattern = f"(?s:.{{{int(shortest)},}})"
+    if pattern is not None:
+        excluding = (*excluding, closer)  # text that does not match yet would go on behind it
     return FreeText((closer,), pattern, None if longest is None else int(longest), excluding)
 
 

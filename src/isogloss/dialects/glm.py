@@ -32,6 +32,7 @@ from isogloss.dialects._tag_grammar import calls, parameters
 from isogloss.dialects._tag_writing import write_call
 from isogloss.dialects._tagged_json import TaggedJsonScanner
 from isogloss.dialects._turns import TurnsDialect, said
+from isogloss.errors import UnrepresentableError
 from isogloss.grammar import Literal, Marker, Term, sequence
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
@@ -64,6 +65,7 @@ MARKERS = Markers(
 
 NAME = r"""[^\s<>{}\[\]()"'`]{1,256}"""
 KEY = r"[^<>\n]{1,256}"
+_is_key = regex.compile(KEY).fullmatch
 
 NO_CALL = "neither a name with arguments nor a JSON object between the tags"
 
@@ -243,8 +245,14 @@ class Glm(TurnsDialect):
 
 def _call_grammar(tool: Tool) -> Term:
     others = [Marker(tag) for tag in TAGS.values() if tag != "</arg_value>"]
-    arguments = parameters(tool.parameters, _opener, Marker("</arg_value>"), others)
+    arguments = parameters(tool.parameters, _opener, Marker("</arg_value>"), others, spell=_written_key)
     return sequence(Literal(tool.name), arguments, Marker("</tool_call>"))
+
+
+def _written_key(key: str) -> str:
+    if _is_key(key) is None or key != key.strip():
+        raise UnrepresentableError(f"The glm format cannot carry the argument {key!r}")
+    return key
 
 
 def _opener(key: Term, value: SchemaView | None) -> Term:

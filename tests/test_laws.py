@@ -180,6 +180,12 @@ BOUND_TOOLS = (
     ),
     Tool("none", "", strict({})),
 )
+LOOSE_TOOLS = (
+    Tool("untyped", "", {"properties": {"n": {"type": "integer"}}, "additionalProperties": False}),
+    Tool("nullable", "", {"type": ["object", "null"], "properties": {}, "additionalProperties": False}),
+    Tool("quoted", "", strict({"code": {"type": "string", "pattern": "[0-9]"}})),
+    Tool("keyed", "", {**strict({"a<b": {"type": "null"}, "x y": {"type": "integer"}}), "required": []}),
+)
 BOUND_CALLS = [
     ToolCall("", "set", {"count": 42, "on": True}),
     ToolCall("", "pick", {"mode": "b c", "code": "abc"}),
@@ -237,6 +243,13 @@ def test_law_3_what_the_constraint_accepts_scans_and_validates(name: str, option
     dialect = get_dialect(name)
     for seed in range(12):
         check_generated(dialect, BOUND_TOOLS, seed, **options)
+
+
+@EVERY_DIALECT
+def test_law_3_for_schemas_that_permit_what_the_format_has_to_forbid(name: str) -> None:
+    """Arguments that are no object, strings and keys that would end where the format ends them."""
+    for seed in range(12):
+        check_generated(get_dialect(name), LOOSE_TOOLS, seed, tool_choice="required", reasoning=False)
 
 
 @EVERY_DIALECT

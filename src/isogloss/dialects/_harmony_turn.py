@@ -21,10 +21,9 @@ from isogloss.dialects._harmony_builtins import is_builtin
 from isogloss.dialects._harmony_calls import FUNCTIONS
 from isogloss.dialects._harmony_markers import CALL, CHANNEL, CONSTRAIN, END, MARKERS, MESSAGE, RETURN, START
 from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
-from isogloss.dialects._turn import answer
+from isogloss.dialects._turn import answer, arguments
 from isogloss.grammar import (
     FreeText,
-    JsonValue,
     Literal,
     Marker,
     Nested,
@@ -101,7 +100,7 @@ def _call(tool: Tool, *ends: Marker) -> Term:
         text = FreeText(until=ends, pattern=pattern, excluding=FOREIGN)
         return sequence(opening, Literal("code"), Marker(MESSAGE), text)
     kind = Literal("code") if built_in else sequence(Marker(CONSTRAIN), Literal("json"))
-    return sequence(opening, kind, Marker(MESSAGE), JsonValue(tool.parameters), choice(*ends))
+    return sequence(opening, kind, Marker(MESSAGE), arguments(tool), choice(*ends))
 
 
 def _message(channel: str) -> Term:

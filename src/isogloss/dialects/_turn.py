@@ -146,8 +146,16 @@ def json_envelopes(tools: Sequence[Tool], parallel: bool) -> Term:
     return sequence(call, more, Literal("]"))
 
 
+def arguments(tool: Tool) -> JsonValue:
+    """The arguments of a call as JSON: an object, also where the schema of the parameters would permit more."""
+    schema = tool.parameters
+    types = schema.get("type", ["object"])
+    permits_more = isinstance(types, list) and "object" in types
+    return JsonValue({**schema, "type": "object"} if permits_more else schema)
+
+
 def json_envelope(
-    tools: Sequence[Tool], name: str = "name", arguments: str = "arguments", *, is_open: bool = False
+    tools: Sequence[Tool], name_key: str = "name", arguments_key: str = "arguments", *, is_open: bool = False
 ) -> Term:
     """A call to one of the tools as a JSON object, compact or with a blank behind colons and commas. ``is_open``: its
     first brace is already written."""
@@ -155,13 +163,13 @@ def json_envelope(
     return Choice(
         tuple(
             sequence(
-                Literal(f"{'' if is_open else '{'}{write_json(name)}:"),
+                Literal(f"{'' if is_open else '{'}{write_json(name_key)}:"),
                 blank,
                 Literal(f"{write_json(tool.name)},"),
                 blank,
-                Literal(f"{write_json(arguments)}:"),
+                Literal(f"{write_json(arguments_key)}:"),
                 blank,
-                JsonValue(tool.parameters),
+                arguments(tool),
                 Literal("}"),
             )
             for tool in tools

@@ -30,9 +30,10 @@ from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._named_json import NamedJsonScanner, tail, write_arguments
+from isogloss.dialects._turn import arguments
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.errors import UnrepresentableError
-from isogloss.grammar import JsonValue, Literal, Marker, Repeat, Term, choice, sequence
+from isogloss.grammar import Literal, Marker, Repeat, Term, choice, sequence
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 
@@ -178,9 +179,7 @@ class DeepSeek(TurnsDialect):
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         begin, separator, end = (Marker(MARKERS[kind]) for kind in ("bare_call", "separator", "call_close"))
-        call = choice(
-            *[sequence(begin, Literal(tool.name), separator, JsonValue(tool.parameters), end) for tool in tools]
-        )
+        call = choice(*[sequence(begin, Literal(tool.name), separator, arguments(tool), end) for tool in tools])
         return sequence(call, Repeat(call) if parallel else sequence(), Marker(MARKERS["section_end"]))
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> DeepSeekScanner:

@@ -32,8 +32,9 @@ from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._named_json import NamedJsonScanner, tail, write_arguments
 from isogloss.dialects._role_turns import RoleTurnsDialect
+from isogloss.dialects._turn import arguments
 from isogloss.errors import UnrepresentableError
-from isogloss.grammar import JsonValue, Literal, Marker, Regex, Repeat, Term, choice, sequence
+from isogloss.grammar import Literal, Marker, Regex, Repeat, Term, choice, sequence
 from isogloss.messages import Conversation, Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 
@@ -181,7 +182,7 @@ class Kimi(RoleTurnsDialect):
         enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
-        header = [(f"functions.{tool.name}:", JsonValue(tool.parameters)) for tool in tools]
+        header = [(f"functions.{tool.name}:", arguments(tool)) for tool in tools]
         call = choice(
             *[
                 sequence(Literal(head), Regex("[0-9]{1,4}"), Marker(ARGUMENTS), arguments, Marker(CALL_CLOSE))

@@ -121,7 +121,7 @@ class Llama3(LlamaTurnsDialect):
         writer.text("; ".join(objects))
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
-        call = json_envelope(tools, arguments="parameters", is_open=True)
+        call = json_envelope(tools, arguments_key="parameters", is_open=True)
         more = sequence(Literal(";"), optional(Literal(" ")), Literal("{"), call)
         return sequence(call, Repeat(more)) if parallel else call
 

@@ -30,9 +30,10 @@ from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._named_json import NamedJsonScanner, write_arguments
+from isogloss.dialects._turn import arguments
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.errors import UnrepresentableError
-from isogloss.grammar import JsonValue, Literal, Marker, Term, choice, sequence
+from isogloss.grammar import Literal, Marker, Term, choice, sequence
 from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
 from isogloss.prompt import PromptWriter
 
@@ -166,7 +167,7 @@ class Mistral(TurnsDialect):
         enclose(writer, MARKERS, "think", text)
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
-        return choice(*[sequence(Literal(tool.name), Marker("[ARGS]"), JsonValue(tool.parameters)) for tool in tools])
+        return choice(*[sequence(Literal(tool.name), Marker("[ARGS]"), arguments(tool)) for tool in tools])
 
     def new_scanner(self, tools: Sequence[Tool], starts_in: str, control: frozenset[str]) -> MistralScanner:
         return MistralScanner(tools, starts_in, control)

@@ -140,6 +140,13 @@ def test_laws_1_and_5_on_damaged_corpus_outputs(name: str) -> None:
         assert cut == events, output
 
 
+@pytest.mark.parametrize("wrapped", [str, Piece])
+def test_half_a_character_in_text_stands_for_no_control_token(wrapped: type[str] | type[Piece]) -> None:
+    dialect = get_dialect("hermes")
+    events = scan(dialect, [wrapped("\ud83ctool_call>{}")], TOOLS, control=dialect.markers.all)
+    assert collect(events).text == "\ufffdtool_call>{}"
+
+
 def damaged(output: str, markers: Sequence[str], chance: random.Random) -> str:
     for _ in range(chance.randint(0, 3)):
         start = chance.randint(0, len(output))

@@ -155,6 +155,11 @@ def stand_in(marker: str) -> str:
     return marker if place < 0 else chr(_STAND_IN + place) + marker[1:]
 
 
+def without_forgeries(text: str) -> str:
+    """The engine's text without the halves of characters that stand in for control tokens: no decoded text has any."""
+    return text if text.isascii() else _STAND_INS.sub("\ufffd", text)
+
+
 def without_stand_ins(text: str) -> str:
     """The text with control tokens spelled as the model's vocabulary spells them."""
     if text.isascii() or _STAND_INS.search(text) is None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from isogloss.dialects._code_marks import LONGEST_INDENT, CodeMarks
-from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_stand_ins
+from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_forgeries, without_stand_ins
 from isogloss.events import (
     CUT_SHORT,
     Event,
@@ -115,6 +115,8 @@ class StreamScanner:
         """Every event that this piece of the output settles. Never raises on the model's text."""
         if type(piece) is not str:
             piece = self._admit(piece)  # type: ignore[arg-type]
+        elif self.control and not piece.isascii():
+            piece = without_forgeries(piece)
         if len(piece) > LONGEST_PIECE:
             return self._feed_in_pieces(piece)
         pos = self._pos
@@ -159,7 +161,7 @@ class StreamScanner:
 
     def _admit(self, piece: Piece) -> str:
         if not piece.is_control or piece.text not in self.control:
-            return piece.text
+            return without_forgeries(piece.text) if self.control else piece.text
         self._has_controls = True
         return stand_in(piece.text)
 

@@ -83,7 +83,7 @@ class InvokeTags(NamedTuple):
     def begun(self, name: str) -> str:
         """The beginning of an opening tag with attributes."""
         space = self.space
-        return rf"(?i:<{space}{{0,8}}+{self.lead}(?:{name})(?:{space}{{1,8}}+[A-Za-z]|{self.gap}name\b))"
+        return rf"(?i:<{space}{{0,8}}+{self.lead}(?:{name})(?:{space}{{1,8}}+[A-Za-z]|{self.gap}name(?=\W)))"
 
     def opening(self, name: str, group: str) -> str:
         """An opening tag, with the raw value of its attribute ``name`` in ``group``."""

@@ -77,7 +77,8 @@ def _header(separators: tuple[str, ...]) -> Any:
     separator = rf"\s{{0,64}}+(?:{'|'.join(map(regex.escape, separators))})\s{{0,64}}+"
     begins = rf"(?:(?P<fence>{_FENCE})|(?=[{{\[\"'<\ud800-\ud880]))"
     return regex.compile(
-        rf"\s{{0,64}}+(?:(?:function|tool){separator}(?P<typed>{_NAME})\s{{0,64}}+(?:(?P<its_fence>{_FENCE})|(?=\{{))"
+        rf"\s{{0,64}}+(?:(?:function|tool){separator}(?P<typed>(?![\[\"']){_NAME})\s{{0,64}}+"
+        rf"(?:(?P<its_fence>{_FENCE})|(?=\{{))"
         rf"|(?P<name>{_NAME}){separator}{begins})"
     ).match
 

@@ -45,7 +45,7 @@ async def _first_token() -> None:
     try:
         dialect = get_dialect("hermes")
         os.environ[KEY_VARIABLE] = engine.api_key or ""
-        with served(engine.url, free_port(), "--engine-key-env", KEY_VARIABLE) as url:
+        with served(engine.url, free_port(), "--engine", engine.name, "--engine-key-env", KEY_VARIABLE) as url:
             client = httpx.AsyncClient(timeout=60)
             prompt = dialect.render(Conversation((UserMessage(QUESTION),)))
             alone: list[float] = []

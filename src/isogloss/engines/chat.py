@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx
 import msgspec
@@ -59,7 +59,7 @@ class ChatEngine:
     output knows better whether a string is markup or part of a value.
     """
 
-    name: ClassVar[str] = "chat"
+    name = "chat"
     takes_grammar = False
     takes_messages = True
     tokenizer: Tokenizer | None = None

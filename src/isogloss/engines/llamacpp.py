@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import msgspec
@@ -77,7 +77,7 @@ class _Props(msgspec.Struct):
 class LlamaCppEngine:
     """Continues prompts given as token ids, under llguidance grammars."""
 
-    name: ClassVar[str] = "llamacpp"
+    name = "llamacpp"
     takes_grammar = True
     takes_messages = False
     takes_tools = False

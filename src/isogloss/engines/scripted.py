@@ -11,7 +11,7 @@ import contextlib
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -58,7 +58,7 @@ class ScriptedEngine:
     position: a test can hold a generation there. While ``failure`` is set, everything raises it.
     """
 
-    name: ClassVar[str] = "scripted"
+    name = "scripted"
     takes_tools = False
 
     def __init__(

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -73,7 +73,7 @@ class _Detokenized(msgspec.Struct):
 class VllmEngine:
     """Continues prompts given as token ids, under grammars."""
 
-    name: ClassVar[str] = "vllm"
+    name = "vllm"
     takes_grammar = True
     takes_messages = False
     takes_tools = False

@@ -137,9 +137,9 @@ def test_what_follows_may_depend_on_the_marker() -> None:
 def test_free_text_with_a_pattern_and_a_length() -> None:
     for end in (Marker("<|end|>"), Literal("</p>")):
         for vocabulary in (PLAIN, CONTROL):
-            short = FreeText((end,), max_length=3)
+            short = FreeText((end,), language="/(?s:.{0,3})/")
             check(short, [f"ä\n<{end.text}", end.text], [(f"abcd{end.text}", 3)], vocabulary)
-            formed = FreeText((end,), pattern="[a-z]+[0-9]{2}", max_length=5)
+            formed = FreeText((end,), language="/[a-z]+[0-9]{2}/ & /(?s:.{0,5})/")
             check(formed, [f"ab12{end.text}"], [(f"ab1{end.text}", 3), ("abcd", 3)], vocabulary)
 
 
@@ -149,7 +149,7 @@ def test_free_text_may_exclude_texts() -> None:
         check(term, ["a <b </p>", "<|en</p>", "</p>"], [("a<b>\n</p>", 4)], vocabulary)
     check(term, [], [("a<|end|></p>", 7)])
     check(term, [], [("a<|end|></p>", 1)], CONTROL)
-    check(FreeText(max_length=9, excluding=(Literal("x"),)), ["abc"], [("abx", 2), ("0123456789", 9)])
+    check(FreeText(language="/(?s:.{0,9})/", excluding=(Literal("x"),)), ["abc"], [("abx", 2), ("0123456789", 9)])
 
 
 def test_free_text_without_an_end_stops_at_a_control_token() -> None:
@@ -399,7 +399,7 @@ def walk(constraint: Constraint, tokenizer: Tokenizer, source: random.Random) ->
 BOUNDED = sequence(
     Repeat(
         sequence(
-            FreeText((Literal("<call>"),), max_length=5),
+            FreeText((Literal("<call>"),), language='"a" | "bc"'),
             choice(JsonValue(CITY), Regex("[a-c]{1,3}")),
             Literal("</call>"),
         ),

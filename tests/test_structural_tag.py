@@ -15,6 +15,7 @@ from isogloss.grammar import (
     Grammar,
     JsonValue,
     Literal,
+    Loose,
     Marker,
     Nested,
     Reference,
@@ -71,7 +72,7 @@ def format_of(term: Term, special: dict[str, int] = SPECIAL) -> dict[str, Any]:
         (Repeat(Literal("a"), 2), {"type": "repeat", "min": 2, "max": -1, "content": A}),
         (Rule("r", Literal("a")), A),
         (FreeText(), {"type": "any_text", "excludes": []}),
-        (FreeText(max_length=5), {"type": "any_text", "excludes": [], "max_chars": 5}),
+        (FreeText(language='"a" | "b"'), {"type": "or", "elements": [A, B]}),
         (
             FreeText(until=(CALL,), excluding=(Marker("<end>"), PART)),
             {"type": "sequence", "elements": [{"type": "any_text", "excludes": ["<end>"]}, TOKEN]},
@@ -140,6 +141,8 @@ def test_schemas_that_xgrammar_would_not_hold(schema: dict[str, Any], keyword: s
         (Grammar('start: "a"'), "a grammar in Lark"),
         (Sequence((Literal("a"), Nested('start: "a"'))), "a grammar in Lark"),
         (Regex("a+", max_length=3), "bound the length of a pattern"),
+        (FreeText(language="/a+/"), "the language of a pattern"),
+        (Loose(FreeText()), "all of a schema"),
         (FreeText(pattern="a+", excluding=(Literal("b"),)), "exclude texts from it"),
     ],
 )

@@ -39,14 +39,21 @@ class Regex(msgspec.Struct, frozen=True):
 class FreeText(msgspec.Struct, frozen=True):
     """Any text up to the first of ``until``, and that one too; without ``until`` up to a control token or the end.
 
-    ``pattern`` (as in `Regex`) is what the text before the marker has to match as a whole, ``max_length`` its longest
-    length in characters. The text holds none of ``excluding`` (a control token is in no text anyway).
+    ``pattern`` (as in `Regex`) is what the text before the marker has to match as a whole; ``language`` says the same
+    as an expression of terminals in llguidance's Lark (``/regex/`` and ``"text"`` under ``|``, ``&`` and ``~``). The
+    text holds none of ``excluding`` (a control token is in no text anyway).
     """
 
     until: tuple[Marker | Literal, ...] = ()
     pattern: str | None = None
-    max_length: int | None = None
+    language: str | None = None
     excluding: tuple[Marker | Literal, ...] = ()
+
+
+class Loose(msgspec.Struct, frozen=True):
+    """A term that admits more than what it is for: whoever runs the grammar has to look at the whole."""
+
+    term: Term
 
 
 class JsonValue(msgspec.Struct, frozen=True):
@@ -101,7 +108,19 @@ class Nested(msgspec.Struct, frozen=True):
 
 
 Term: TypeAlias = (
-    Literal | Marker | Regex | FreeText | JsonValue | Sequence | Choice | Repeat | Rule | Reference | Grammar | Nested
+    Literal
+    | Marker
+    | Regex
+    | FreeText
+    | Loose
+    | JsonValue
+    | Sequence
+    | Choice
+    | Repeat
+    | Rule
+    | Reference
+    | Grammar
+    | Nested
 )
 
 
@@ -120,30 +139,28 @@ def optional(term: Term) -> Term:
     return Repeat(term, 0, 1)
 
 
+def parts_of(term: Term) -> Iterator[Term]:
+    """A term and all that it is made of."""
+    yield term
+    match term:
+        case Sequence(terms) | Choice(terms):
+            for part in terms:
+                yield from parts_of(part)
+        case Repeat(inner) | Rule(_, inner) | Loose(inner):
+            yield from parts_of(inner)
+        case FreeText(until, _, _, excluding):
+            yield from (*until, *excluding)
+
+
 def markers_of(term: Term) -> Iterator[str]:
     """The texts of all markers in a term."""
-    match term:
-        case Marker(text, token):
-            yield text
-            if token:
-                yield token
-        case FreeText(until, _, _, excluding):
-            for delimiter in (*until, *excluding):
-                yield from markers_of(delimiter)
-        case Sequence(terms) | Choice(terms):
-            for part in terms:
-                yield from markers_of(part)
-        case Repeat(inner) | Rule(_, inner):
-            yield from markers_of(inner)
+    for part in parts_of(term):
+        if isinstance(part, Marker):
+            yield part.text
+            if part.token:
+                yield part.token
 
 
-def json_values_of(term: Term) -> Iterator[JsonValue]:
-    """All JSON values in a term."""
-    match term:
-        case JsonValue():
-            yield term
-        case Sequence(terms) | Choice(terms):
-            for part in terms:
-                yield from json_values_of(part)
-        case Repeat(inner) | Rule(_, inner):
-            yield from json_values_of(inner)
+def is_loose(term: Term) -> bool:
+    """Whether some part of the term admits more than what it is for."""
+    return any(isinstance(part, Loose) for part in parts_of(term))

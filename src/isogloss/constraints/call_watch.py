@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+    from isogloss.schema.json_watch import Violation
     from isogloss.tokenizers import Tokenizer
 
 
 class CallWatch(Protocol):
     """Follows one turn token by token."""
+
+    @property
+    def violation(self) -> Violation | None:
+        """What the last refused token would have closed, and why it may not."""
 
     def copy(self) -> CallWatch:
         """A watch at the same place that goes its own way."""

@@ -21,6 +21,7 @@ from isogloss.grammar import (
     Grammar,
     JsonValue,
     Literal,
+    Loose,
     Marker,
     Nested,
     Reference,
@@ -101,6 +102,8 @@ class _Writer:
                 return self._named("REGEX", f": {_lexeme(pattern, max_length)}{but}")
             case FreeText():
                 return self._free_text(term)
+            case Loose(inner):
+                return self._expression(inner)
             case JsonValue(schema):
                 return self._json(schema)
             case Sequence(terms):
@@ -143,9 +146,10 @@ class _Writer:
         return self._json_starts[key]
 
     def _free_text(self, term: FreeText) -> str:
-        text = _lexeme(ANY_TEXT if term.pattern is None else term.pattern, term.max_length)
+        text = term.language or _lexeme(ANY_TEXT if term.pattern is None else term.pattern, None)
         excluded = self._spelled(term.excluding)
         if excluded:
+            text = f"({text})" if term.language else text
             text += f" & ~/(?s:.*)({_alternatives(excluded)})(?s:.*)/"
         controls = [
             str(self._special[end.text]) for end in term.until if isinstance(end, Marker) and end.text in self._special

@@ -7,6 +7,8 @@ in ``xgrammar/structural_tag.py`` (0.2).
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +19,7 @@ from isogloss.grammar import (
     Grammar,
     JsonValue,
     Literal,
+    Loose,
     Marker,
     Nested,
     Reference,
@@ -88,6 +91,8 @@ class _Writer:
                 return [_regex(pattern, max_length, excluding)]
             case FreeText():
                 return self._free_text(term)
+            case Loose():
+                raise GrammarError("A structural tag has to hold output to all of a schema")
             case JsonValue(schema):
                 return [_json(schema)]
             case Sequence(terms):
@@ -115,12 +120,11 @@ class _Writer:
         ends = [self.format(end) for end in term.until]
         ending = [] if not ends else ends if len(ends) == 1 else [{"type": "or", "elements": ends}]
         held_off = [*self._spelled(term.until), *self._spelled(term.excluding)]
+        if term.language is not None:
+            return [*_listed(term.language), *ending]
         if term.pattern is not None:
-            return [_regex(term.pattern, term.max_length, held_off), *ending]
-        text: dict[str, Any] = {"type": "any_text", "excludes": held_off}
-        if term.max_length is not None:
-            text["max_chars"] = term.max_length
-        return [text, *ending]
+            return [_regex(term.pattern, None, held_off), *ending]
+        return [{"type": "any_text", "excludes": held_off}, *ending]
 
     def _spelled(self, ends: Iterable[Marker | Literal]) -> list[str]:
         """What text must not hold: control tokens are in no text anyway."""
@@ -139,6 +143,18 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _constant(text: str) -> list[dict[str, Any]]:
     return [{"type": "const_string", "value": text}] if text else []
+
+
+def _listed(language: str) -> list[dict[str, Any]]:
+    """The texts that a language lists; no other is a regular expression as xgrammar reads it."""
+    if not _TEXTS.fullmatch(language):
+        raise GrammarError("A structural tag cannot hold text to the language of a pattern, a format or a length")
+    ways = [_joined(_constant(json.loads(text))) for text in _TEXT.findall(language)]
+    return ways if len(ways) == 1 else [{"type": "or", "elements": ways}]
+
+
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_TEXTS = re.compile(rf"{_TEXT.pattern}(?: \| {_TEXT.pattern})*")
 
 
 def _regex(pattern: str, max_length: int | None, excluding: Iterable[str]) -> dict[str, Any]:

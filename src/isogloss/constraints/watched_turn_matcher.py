@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from isogloss.constraints.call_watch import CallWatch
     from isogloss.grammar import Term
+    from isogloss.schema.json_watch import Violation
     from isogloss.tokenizers import Tokenizer
 
 
@@ -28,6 +29,10 @@ class WatchedTurnMatcher(GuardedTurnMatcher):
         assert isinstance(twin, WatchedTurnMatcher)
         twin._calls = self._calls.copy()
         return twin
+
+    @property
+    def violation(self) -> Violation | None:
+        return super().violation or self._calls.violation
 
     @property
     def is_complete(self) -> bool:

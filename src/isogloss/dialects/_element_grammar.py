@@ -6,15 +6,16 @@ one kind of container, about which no keywords say more than what is inside. Any
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from isogloss.dialects._invoke_calls import escape_attribute
-from isogloss.dialects._tag_grammar import calls, further, listed
+from isogloss.dialects._tag_grammar import arguments, calls, listed
 from isogloss.errors import UnrepresentableError
-from isogloss.grammar import FreeText, Literal, Marker, Reference, Regex, Repeat, Rule, Term, choice, sequence
+from isogloss.grammar import FreeText, Literal, Marker, Reference, Regex, Repeat, Rule, Term, choice, optional, sequence
 from isogloss.messages import Tool
 from isogloss.notations.elements import CONTAINERS, ITEM, is_key
 from isogloss.notations.markup_grammar import raw_value
+from isogloss.schema.argument_cases import Argument
 from isogloss.schema.view import SchemaView
 
 _SAID = frozenset(
@@ -47,9 +48,8 @@ class _Grammar:
         return Marker(self._token + text, self._token)
 
     def call(self, tool: Tool) -> Term:
-        view = SchemaView(tool.parameters)
         opening = self.tag(f'<invoke name="{escape_attribute(tool.name)}">')
-        return sequence(opening, *listed(view, self._element), *further(view, self._any), self.tag("</invoke>"))
+        return sequence(opening, arguments(tool.parameters, self._element, self._any), self.tag("</invoke>"))
 
     def _any(self, key: Term, view: SchemaView | None) -> Term:
         """An argument that the schema does not list. The scanner minds no difference between its tags."""
@@ -75,7 +75,7 @@ class _Grammar:
         if not others:
             return inside
         scalar = raw_value(view.view_of({"allOf": [view.schema, {"type": sorted(others)}]}), closer, self.tag("<"))
-        if "string" in others and _may_be_empty(made) and not (isinstance(scalar, FreeText) and not scalar.pattern):
+        if "string" in others and _may_be_empty(made) and not (isinstance(scalar, FreeText) and not scalar.language):
             return raw_value(view, closer, self.tag("<"))
         return choice(scalar, inside)
 
@@ -85,7 +85,12 @@ class _Grammar:
             return Reference(name)
         name = self._rules[id(view)] = f"elements_{len(self._rules)}"
         self._views.append(view)  # holds on to the view, whose identity is the key
-        return Rule(name, self._items(view) if "array" in view.types else sequence(*listed(view, self._element)))
+        return Rule(name, self._items(view) if "array" in view.types else sequence(*self._members(view)))
+
+    def _members(self, view: SchemaView) -> Iterator[Term]:
+        members = [Argument(name, member, name in view.required) for name, member in view.properties.items()]
+        for term, is_required in listed(members, self._element):
+            yield term if is_required else optional(term)
 
     def _items(self, view: SchemaView) -> Term:
         shortest, longest = _bounds(view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isogloss.grammar import FreeText, Literal, Marker, Regex, Term, choice, sequence
+from isogloss.grammar import FreeText, JsonValue, Literal, Marker, Regex, Term, choice, is_loose, sequence
 from isogloss.notations.gemma import Delimiters, write
 from isogloss.notations.markup_grammar import raw_value
 from isogloss.notations.nested_grammar import NestedGrammar
@@ -21,7 +21,10 @@ class GemmaGrammar(NestedGrammar):
         self._call = Marker(call)
 
     def string(self, view: SchemaView | None) -> Term:
-        return sequence(self._quote, raw_value(view, self._quote, self._call))
+        raw = raw_value(view, self._quote, self._call)
+        if view is not None and is_loose(raw):
+            return JsonValue(view.standalone())
+        return sequence(self._quote, raw)
 
     def written(self, value: Any) -> Term:
         pieces = write(value, None, self._delimiters)

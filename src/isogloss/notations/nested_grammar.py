@@ -7,7 +7,7 @@ cannot hold to its schema in its own way, it writes as JSON, which all these not
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from isogloss.grammar import (
@@ -22,16 +22,19 @@ from isogloss.grammar import (
     optional,
     sequence,
 )
+from isogloss.notations.counted_members import members
+from isogloss.schema.argument_cases import ArgumentCase, argument_cases
+from isogloss.schema.keywords import assertions, lists_values
 from isogloss.schema.view import ANY_TYPE, SchemaView
 
-_ONLY_IN_JSON = frozenset(
+_IN_ITS_OWN_WAY = frozenset(
     {
-        *("not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"),
-        *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
-        *("uniqueItems", "contains", "minContains", "maxContains", "prefixItems", "unevaluatedItems"),
+        *("type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "anyOf", "oneOf"),
+        *("minLength", "maxLength", "pattern", "format"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     }
 )
-"""Keywords that only the grammar of JSON holds values to."""
+"""Keywords that are followed in the notation; the grammar of JSON knows all others."""
 
 _NUMBERS = frozenset({"integer", "number"})
 
@@ -73,10 +76,12 @@ class NestedGrammar(ABC):
 
     def value(self, view: SchemaView | None) -> Term:
         """A value that satisfies the schema."""
-        if view is None or (view.types == ANY_TYPE and not any(part.keys() - _SAYS_NOTHING for part in view.parts)):
+        if view is None or (view.types == ANY_TYPE and not assertions(view)):
             return self._any()
-        if view.const_values is not None:
-            return choice(*[self.written(value) for value in view.const_values])
+        if lists_values(view):
+            return choice(*[self.written(value) for value in view.const_values or ()])
+        if view.only_string:
+            return self.string(view)
         if not self.is_plain(view):
             return JsonValue(view.standalone())
         if view.unions:
@@ -85,11 +90,15 @@ class NestedGrammar(ABC):
 
     def is_plain(self, view: SchemaView) -> bool:
         """Whether the notation can hold values to the schema in its own way."""
-        if any(not _ONLY_IN_JSON.isdisjoint(part) for part in view.parts):
+        if not assertions(view) <= _IN_ITS_OWN_WAY or view.prefix_items:
             return False
-        if len(view.unions) > 1 or any(branch.unions for branch in view.alternatives):
-            return False
-        return view.required <= view.properties.keys() or bool(view.unions)
+        if view.unions:
+            return len(view.unions) == 1 and _are_told_apart(view)
+        closing = [part for part in view.parts if part.get("additionalProperties", True) is not True]
+        listing = [part for part in view.parts if "properties" in part]
+        if closing and (len(closing) > 1 or any(part is not closing[0] for part in listing)):
+            return False  # each part closes over the properties that it lists itself
+        return view.required <= view.properties.keys()
 
     def _of_types(self, view: SchemaView) -> Term:
         types = view.types
@@ -146,17 +155,31 @@ class NestedGrammar(ABC):
 
     def arguments(self, schema: object) -> Term:
         """The arguments of a call under the schema of its parameters."""
-        view = SchemaView(schema)
-        return self.value(view.view_of({"allOf": [schema, {"type": "object"}]}))
+        cases = argument_cases(schema)
+        if not are_sayable(cases):
+            return JsonValue(of_objects(schema))
+        return choice(*[self._of_case(case) for case in cases])
+
+    def _of_case(self, case: ArgumentCase) -> Term:
+        if not case.arguments:
+            return Literal("{}") if case.others is None else self._map(case.others)
+        return sequence(Literal("{"), self.listed(case, self._member), Literal("}"))
+
+    def listed(self, case: ArgumentCase, member: Callable[[str, SchemaView], Term]) -> Term:
+        """The arguments that a case lists."""
+        listed = [(member(argument.name, argument.view), argument.is_required) for argument in case.arguments]
+        if not case.is_counted:
+            return self.separated(listed)
+        return members(listed, None, case.least, case.most, name=self._new_name("counted"), between=self.comma)
 
     def _object(self, view: SchemaView) -> Term:
         if not view.properties:
             return Literal("{}") if view.is_closed else self._map(view.additional)
-        members = [
-            (sequence(self.key(key), self.value(member)), key in view.required)
-            for key, member in view.properties.items()
-        ]
+        members = [(self._member(key, member), key in view.required) for key, member in view.properties.items()]
         return sequence(Literal("{"), self.separated(members), Literal("}"))
+
+    def _member(self, key: str, view: SchemaView) -> Term:
+        return sequence(self.key(key), self.value(view))
 
     def _map(self, values: SchemaView | None) -> Term:
         return sequence(Literal("{"), self.separated_any(sequence(self.any_key(), self.value(values))), Literal("}"))
@@ -204,9 +227,24 @@ class NestedGrammar(ABC):
 
 _PART = 16
 """Members whose following is named together."""
-_SAYS_NOTHING = frozenset(
-    {
-        *("$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$ref"),
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
-    }
-)
+
+
+def are_sayable(cases: Sequence[ArgumentCase]) -> bool:
+    """Whether a notation can write arguments of these cases in its own way."""
+    return all(case.is_exact and (not case.is_counted or (case.arguments and case.others is None)) for case in cases)
+
+
+def of_objects(schema: Any) -> dict[str, Any]:
+    """The schema of parameters, of objects alone."""
+    return {**schema, "type": "object"} if isinstance(schema, Mapping) else {"type": "object"}
+
+
+def _are_told_apart(view: SchemaView) -> bool:
+    """Whether a value shows which branch of the union it is of, as far as that matters."""
+    branches = view.alternatives
+    if any(branch.unions for branch in branches) or sum(branch.allows_string for branch in branches) > 1:
+        return False
+    if not any("oneOf" in part for part in view.parts):
+        return True
+    types = [branch.types | ({"integer"} if "number" in branch.types else frozenset()) for branch in branches]
+    return sum(map(len, types)) == len(frozenset().union(*types))

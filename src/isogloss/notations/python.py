@@ -363,7 +363,8 @@ class ArgumentsReader(ContainerReader):
             return self._refuse("a character by its name") if pos + 2 < len(text) else 0
         elif letter == "\r":
             return 0 if pos + 2 == len(text) else 3 if text[pos + 2] == "\n" else 2
-        written = _ESCAPES.get(letter)
+        # JSON's escape, in JSON's quotes: what the grammar of Python does not hold to a schema is written as JSON.
+        written = "/" if letter == "/" and self._mark == '"' else _ESCAPES.get(letter)
         self._put(out, json_string(text[pos : pos + 2]) if written is None else written, pos + 2)
         return 2
 

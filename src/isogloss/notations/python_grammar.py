@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from isogloss.grammar import JsonValue, Literal, Regex, Term, choice, optional, sequence
+from isogloss.grammar import JsonValue, Literal, Regex, Term, choice, is_loose, optional, sequence
 from isogloss.notations.markup_grammar import raw_value
-from isogloss.notations.nested_grammar import NestedGrammar
+from isogloss.notations.nested_grammar import NestedGrammar, are_sayable, of_objects
 from isogloss.notations.python import PYTHON_WORDS, is_keyword, write
+from isogloss.schema.argument_cases import ArgumentCase, argument_cases
+from isogloss.schema.keywords import assertions
 from isogloss.schema.view import SchemaView
 
 _BLANK = optional(Literal(" "))
@@ -28,15 +30,22 @@ class PythonGrammar(NestedGrammar):
         self._words = words
 
     def string(self, view: SchemaView | None) -> Term:
+        if view is not None and not _is_counted(view):
+            return self._in_json(view)
         shortest, longest = _lengths(view)
-        if view is not None and any("pattern" in part or "format" in part for part in view.parts):
-            # What needs escapes is left out: no pattern says how it looks with them.
-            end = Literal(self._quote)
-            return sequence(end, raw_value(view, end, Literal("\\"), Literal("\n")))
         times = "*" if not shortest and longest is None else f"{{{shortest},{'' if longest is None else longest}}}"
         return choice(
             *[Regex(f"{quote}(?:{_CHARACTER % quote}){times}{quote}") for quote in dict.fromkeys((self._quote, '"'))]
         )
+
+    def _in_json(self, view: SchemaView) -> Term:
+        """A string in JSON's quotes. In others it has no escapes: no pattern says how it looks with them."""
+        in_json = JsonValue(view.standalone())
+        if self._quote == '"':
+            return in_json
+        end = Literal(self._quote)
+        bare = raw_value(view, end, Literal("\\"), Literal("\n"))
+        return in_json if is_loose(bare) else choice(sequence(end, bare), in_json)
 
     def written(self, value: Any) -> Term:
         return Literal(write(value, self._quote, self._words))
@@ -53,18 +62,17 @@ class PythonGrammar(NestedGrammar):
 
     def call(self, schema: object) -> Term:
         """The arguments of a call and its closing parenthesis."""
-        view = SchemaView(schema)
-        view = view.view_of({"allOf": [schema, {"type": "object"}]})
-        return sequence(self._arguments(view), Literal(")"))
+        cases = argument_cases(schema)
+        if not are_sayable(cases):
+            return sequence(Literal("**"), JsonValue(of_objects(schema)), Literal(")"))
+        return sequence(choice(*[self._of_call(case) for case in cases]), Literal(")"))
 
-    def _arguments(self, view: SchemaView) -> Term:
-        if view.unions or not self.is_plain(view):
-            return sequence(Literal("**"), JsonValue(view.standalone()))
-        if view.properties:
-            return self.separated([(self._argument(k, v), k in view.required) for k, v in view.properties.items()])
-        if view.is_closed:
+    def _of_call(self, case: ArgumentCase) -> Term:
+        if case.arguments:
+            return self.listed(case, self._argument)
+        if case.others is None:
             return sequence()
-        return self.separated_any(sequence(Regex("[A-Za-z_][A-Za-z0-9_]{0,63}="), self.value(view.additional)))
+        return self.separated_any(sequence(Regex("[A-Za-z_][A-Za-z0-9_]{0,63}="), self.value(case.others)))
 
     def _argument(self, key: str, view: SchemaView) -> Term:
         if is_keyword(key):
@@ -72,9 +80,15 @@ class PythonGrammar(NestedGrammar):
         return sequence(Literal(f"**{{{write(key, self._quote)}: "), self.value(view), Literal("}"))
 
 
+def _is_counted(view: SchemaView) -> bool:
+    """Whether strings are bound by nothing but a length that the grammar counts."""
+    if not assertions(view) <= {"type", "minLength", "maxLength"}:
+        return False
+    return all(part.get(keyword, 0) <= _LONGEST for part in view.parts for keyword in ("minLength", "maxLength"))
+
+
 def _lengths(view: SchemaView | None) -> tuple[int, int | None]:
     """The bounds on a string's length."""
     parts = () if view is None else view.parts
     shortest = max([int(part["minLength"]) for part in parts if "minLength" in part], default=0)
-    longest = min([int(part["maxLength"]) for part in parts if "maxLength" in part], default=_LONGEST + 1)
-    return min(shortest, _LONGEST), longest if longest <= _LONGEST else None
+    return shortest, min([int(part["maxLength"]) for part in parts if "maxLength" in part], default=None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 
-from isogloss.schema.patterns import terminal
+from isogloss.schema.patterns import IN_JSON, Spelling, terminal
 
 _DATE = (
     r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
@@ -156,22 +156,17 @@ encoded (``xn--``) are well-formed and the whole is at most 253 characters; all 
 KNOWN = frozenset(_ALTERNATIVES) | GUARDED
 
 
-def format_patterns(name: str) -> tuple[str, ...]:
-    """Patterns of which one suffices for a string of the format, for grammars of raw text; none where none does."""
-    return tuple(patterns[0] for patterns in _ALTERNATIVES.get(name, ()) if len(patterns) == 1)
-
-
 def format_alternatives(name: str) -> tuple[tuple[str, ...], ...]:
     """The patterns of a format: one conjunction of them has to hold."""
     return _ALTERNATIVES[name]
 
 
 @functools.cache
-def format_terminal(name: str) -> str | None:
-    """A Lark expression for the JSON strings of a format, None where only a guard can tell."""
+def format_terminal(name: str, spelling: Spelling = IN_JSON) -> str | None:
+    """A Lark expression for the strings of a format, None where only a guard can tell."""
     alternatives = _ALTERNATIVES.get(name)
     if alternatives is None:
         return None
     return " | ".join(
-        "(" + " & ".join(f"({terminal(pattern)})" for pattern in patterns) + ")" for patterns in alternatives
+        "(" + " & ".join(f"({terminal(pattern, spelling)})" for pattern in patterns) + ")" for patterns in alternatives
     )

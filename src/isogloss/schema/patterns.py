@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -426,6 +426,32 @@ def _quoted(node: Node) -> str:
     return _spelled(node, _quoted)
 
 
+def _plainly(node: Node) -> str:
+    """The node over decoded text."""
+    if isinstance(node, Class):
+        return _plain_class(node.characters)
+    return _spelled(node, _plainly)
+
+
+def _plain_class(characters: Characters) -> str:
+    members = _bracketed(characters.ascii) + characters.beyond
+    return f"[{members}]" if members else r"[^\x00-\x{10FFFF}]"
+
+
+class Spelling(NamedTuple):
+    """How a terminal writes the characters of a string."""
+
+    node: Callable[[Node], str]
+    character: Callable[[Characters], str]
+    any_character: str
+    quote: str
+    """What stands before and behind the string."""
+
+
+IN_JSON = Spelling(_quoted, quoted_class, ANY_CHARACTER, '"')
+AS_TEXT = Spelling(_plainly, _plain_class, "(?s:.)", "")
+
+
 def _spelled(node: Node, spell: Callable[[Node], str]) -> str:
     """A compound node, its parts spelled by a function."""
     if isinstance(node, Sequence):
@@ -532,33 +558,39 @@ def _anchored(sequence: tuple[Node, ...]) -> tuple[tuple[Node, ...], bool, bool]
     return tuple(items), start, end
 
 
-def _tail(items: tuple[Node, ...], end: bool) -> str:
+def _tail(items: tuple[Node, ...], end: bool, spelling: Spelling) -> str:
     """A Lark expression for the rest of the string, its closing quote included."""
+    anything, quote = f"(?:{spelling.any_character})*", spelling.quote
     for index, item in enumerate(items):
         if not _special(item):
             continue
-        head = "".join(map(_quoted, items[:index]))
-        rest = _tail(items[index + 1 :], end)
+        head = "".join(map(spelling.node, items[:index]))
+        rest = _tail(items[index + 1 :], end, spelling)
         if isinstance(item, LookAhead):
-            ahead = _ahead(item.item)
+            ahead = _ahead(item.item, spelling)
             clause = f"({rest} & {'~' if item.negative else ''}({ahead}))"
         elif isinstance(item, Repeat) and isinstance(item.item, Sequence) and index == len(items) - 1 and end:
             look, unit = item.item.items
             assert isinstance(look, LookAhead)
             assert isinstance(unit, Class)
             sign = "*" if item.minimum == 0 else "+"
-            run = f'/(?:{quoted_class(unit.characters)}){sign}"/'
+            run = f"/(?:{spelling.character(unit.characters)}){sign}{quote}/"
             if _nullable(look.item):
                 raise UnsupportedPatternError("empty look-ahead")
-            clause = f"({run} & ~(/(?:{ANY_CHARACTER})*/ ({_ahead(look.item)})))"
+            clause = f"({run} & ~(/{anything}/ ({_ahead(look.item, spelling)})))"
         else:
             raise UnsupportedPatternError("repeated look-ahead")
-        return f"/{head}/ {clause}" if head else clause
-    body = "".join(map(_quoted, items))
-    return f'/{body}"/' if end else f'/{body}(?:{ANY_CHARACTER})*"/'
+        return f"{_regex(head)} {clause}" if head else clause
+    body = "".join(map(spelling.node, items))
+    return _regex(f"{body}{'' if end else anything}{quote}")
 
 
-def _ahead(node: Node) -> str:
+def _regex(text: str) -> str:
+    """A regular expression as a terminal, where there may be none of it."""
+    return f"/{text}/" if text else '""'
+
+
+def _ahead(node: Node, spelling: Spelling) -> str:
     options = []
     for sequence in _unfold(node):
         placed = _anchored(sequence)
@@ -567,7 +599,7 @@ def _ahead(node: Node) -> str:
         items, start, end = placed
         if start:
             raise UnsupportedPatternError("anchor in a look-ahead")
-        options.append(f"({_tail(items, end)})")
+        options.append(f"({_tail(items, end, spelling)})")
     return " | ".join(options) or _NEVER
 
 
@@ -587,8 +619,8 @@ def _size(node: Node) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def terminal(pattern: str) -> str:
-    """A Lark expression for the JSON strings whose value ``pattern`` matches somewhere.
+def terminal(pattern: str, spelling: Spelling = IN_JSON) -> str:
+    """A Lark expression for the strings that ``pattern`` matches somewhere, as they are spelled in JSON or as text.
 
     Raises `UnsupportedPatternError` when the pattern is no regular language that can be told, or is over the bounds.
     """
@@ -601,12 +633,12 @@ def terminal(pattern: str) -> str:
         if placed is None:
             continue
         items, start, end = placed
-        lead = "" if start else f"(?:{ANY_CHARACTER})*"
-        tail = _tail(items, end)
+        lead = f"{spelling.quote}{'' if start else f'(?:{spelling.any_character})*'}"
+        tail = _tail(items, end, spelling)
         if tail.startswith("/"):
-            options.append(f'/"{lead}{tail[1:]}')
+            options.append(f"/{lead}{tail[1:]}")
         else:
-            options.append(f'/"{lead}/ {tail}')
+            options.append(f"{_regex(lead)} {tail}" if lead else tail)
     return " | ".join(options) or _NEVER
 
 
@@ -641,15 +673,6 @@ def _holds_unsafe(node: Node) -> bool:
     if isinstance(node, Choice):
         return any(map(_holds_unsafe, node.options))
     return isinstance(node, Repeat) and _holds_unsafe(node.item)
-
-
-def _plainly(node: Node) -> str:
-    """The node over decoded text."""
-    if isinstance(node, Class):
-        characters = node.characters
-        members = _bracketed(characters.ascii) + characters.beyond
-        return f"[{members}]" if members else r"[^\x00-\x{10FFFF}]"
-    return _spelled(node, _plainly)
 
 
 def strict_spelling(pattern: str) -> str:

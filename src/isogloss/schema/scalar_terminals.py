@@ -197,12 +197,7 @@ def _byte_tokenizer() -> Any:
 def number(writer: GrammarWriter, node: CanonicalSchema, view: forms.IntegerView | forms.NumberView) -> str | None:
     """An expression for the numbers of a node."""
     integers = isinstance(view, forms.IntegerView)
-    interval = decimals.Range(
-        _fraction(view.minimum),
-        _fraction(view.maximum),
-        isinstance(view, forms.NumberView) and view.exclusive_minimum,
-        isinstance(view, forms.NumberView) and view.exclusive_maximum,
-    )
+    interval = interval_of(view)
     expression = decimals.range_terminal(interval, integers=integers)
     if expression is None:
         return None
@@ -231,6 +226,16 @@ def number(writer: GrammarWriter, node: CanonicalSchema, view: forms.IntegerView
     if len(parts) == 1 and interval == decimals.Range():
         return writer.shared("JSON_INTEGER" if integers else "JSON_NUMBER")
     return writer.terminal(" & ".join(parts))
+
+
+def interval_of(view: forms.IntegerView | forms.NumberView) -> decimals.Range:
+    """The range of the numbers of a view."""
+    return decimals.Range(
+        _fraction(view.minimum),
+        _fraction(view.maximum),
+        isinstance(view, forms.NumberView) and view.exclusive_minimum,
+        isinstance(view, forms.NumberView) and view.exclusive_maximum,
+    )
 
 
 def _multiples(interval: decimals.Range, divisor: Fraction, *, integers: bool) -> str | None:

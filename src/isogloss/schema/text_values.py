@@ -1,0 +1,171 @@
+"""What raw text may stand for a value, for notations that write strings as they are: languages of plain text.
+
+The canonical form of a schema tells its strings from its other values. Each shape of strings becomes a Lark expression
+of terminals over decoded text, as `isogloss.schema.scalar_terminals` makes them over JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from jsonschema_rs import CanonicalSchema
+from jsonschema_rs import canonical as forms
+
+from isogloss.schema import decimals, scalar_terminals
+from isogloss.schema.canonical import Canonical
+from isogloss.schema.formats import GUARDED, format_terminal
+from isogloss.schema.patterns import AS_TEXT, UnsupportedPatternError, terminal
+
+MAXIMUM_LENGTH = 10_000
+"""Above it a bound on length is not counted by the grammar."""
+ANYTHING = "/(?s:.*)/"
+
+
+class TextValues(msgspec.Struct, frozen=True):
+    """The values of a schema, by how raw text can say them."""
+
+    strings: str | None
+    """An expression for its strings as they are; None for none."""
+    is_exact: bool
+    """Whether ``strings`` are all that: where not, they are more than the strings of the schema."""
+    scalars: str | None
+    """An expression for its numbers and words, where one says them; None for none."""
+    others: frozenset[str]
+    """The types of its values that are neither in ``strings`` nor in ``scalars``."""
+
+
+def text_values(schema: Any) -> TextValues:
+    """The values of a schema. Raises what `Canonical` does."""
+    canonical = Canonical(schema)
+    found = _Found(canonical)
+    found.add(canonical.root)
+    return TextValues(
+        " | ".join(dict.fromkeys(found.strings)) or None,
+        found.is_exact and canonical.exact,
+        " | ".join(dict.fromkeys(found.scalars)) or None,
+        frozenset(found.others),
+    )
+
+
+_WORDS = {"null": '"null"', "boolean": '"true" | "false"'}
+
+
+class _Found:
+    def __init__(self, canonical: Canonical) -> None:
+        self.strings: list[str] = []
+        self.scalars: list[str] = []
+        self.others: set[str] = set()
+        self.is_exact = True
+        self._canonical = canonical
+        self._seen: set[CanonicalSchema] = set()
+
+    def add(self, node: CanonicalSchema) -> None:
+        resolved, is_exact = self._canonical.resolve(node)
+        self.is_exact = self.is_exact and is_exact
+        if resolved in self._seen:
+            return
+        self._seen.add(resolved)
+        view = resolved.view()
+        if isinstance(view, forms.StringView):
+            self._strings(view)
+        elif isinstance(view, (forms.IntegerView, forms.NumberView)):
+            self._numbers(view)
+        elif isinstance(view, (forms.ConstView, forms.EnumView)):
+            for value in [view.value] if isinstance(view, forms.ConstView) else view.values:
+                self._value(value)
+        elif isinstance(view, (forms.TrueView, forms.MultiTypeView)):
+            for name in _ALL if isinstance(view, forms.TrueView) else view.types:
+                self._type(name)
+        elif isinstance(view, forms.AnyOfView):
+            for branch in view.branches:
+                self.add(branch)
+        elif isinstance(view, forms.OneOfView):
+            branches, is_exact = self._canonical.exclusive(resolved)
+            self.is_exact = self.is_exact and is_exact
+            for branch in branches:
+                self.add(branch)
+        elif isinstance(view, forms.TypedGroupView):
+            self.add(view.body)
+        elif isinstance(view, (forms.ArrayView, forms.ObjectView)):
+            self.others.add("array" if isinstance(view, forms.ArrayView) else "object")
+        elif not isinstance(view, forms.FalseView):
+            self.is_exact = False
+            for name in _ALL:
+                self._type(name)
+
+    def _type(self, name: str) -> None:
+        if name == "string":
+            self.strings.append(ANYTHING)
+        elif name in _WORDS:
+            self.scalars.append(_WORDS[name])
+        elif name in ("integer", "number"):
+            self.scalars.append(decimals.INTEGER if name == "integer" else decimals.NUMBER)
+        else:
+            self.others.add(name)
+
+    def _value(self, value: Any) -> None:
+        if isinstance(value, str):
+            self.strings.append(_literal(value))
+        elif isinstance(value, (list, dict)):
+            self.others.add("array" if isinstance(value, list) else "object")
+        elif value is None or isinstance(value, bool):
+            self.scalars.append(json.dumps(json.dumps(value)))
+        else:
+            self.scalars += [json.dumps(text) for text in decimals.spellings(value)]
+
+    def _numbers(self, view: forms.IntegerView | forms.NumberView) -> None:
+        integers = isinstance(view, forms.IntegerView)
+        expression = None
+        if not (view.multiple_of or view.not_multiple_of or getattr(view, "excludes_integers", False)):
+            interval = scalar_terminals.interval_of(view)
+            expression = decimals.range_terminal(interval, integers=integers)
+        if expression is None:
+            self.others.add("integer" if integers else "number")
+        else:
+            self.scalars.append(f"({expression})")
+
+    def _strings(self, view: forms.StringView) -> None:
+        parts = [part for part in self._languages(view) if part is not None]
+        low, high = view.min_length or 0, view.max_length
+        self.is_exact = self.is_exact and max(low, high or 0) <= MAXIMUM_LENGTH
+        low, high = min(low, MAXIMUM_LENGTH), None if high is None or high > MAXIMUM_LENGTH else high
+        if low or high is not None or not parts or parts[0].startswith("~"):
+            parts.insert(
+                0, f"/(?s:.{{{low},{'' if high is None else high}}})/" if low or high is not None else ANYTHING
+            )
+        self.strings.append(parts[0] if len(parts) == 1 else f"({' & '.join(parts)})")
+
+    def _languages(self, view: forms.StringView) -> Iterator[str | None]:
+        for pattern in view.patterns:
+            yield self._known(_of_pattern(pattern), "")
+        for name in view.formats:
+            self.is_exact = self.is_exact and name not in GUARDED
+            yield self._known(format_terminal(name, AS_TEXT), "")
+        for pattern in view.excluded_patterns:
+            yield self._known(_of_pattern(pattern), "~")
+        for name in view.excluded_formats:
+            yield self._known(None if name in GUARDED else format_terminal(name, AS_TEXT), "~")
+        if view.excluded:
+            yield f"~({' | '.join(map(_literal, view.excluded))})"
+        self.is_exact = self.is_exact and not (view.content_media_types or view.content_encodings)
+
+    def _known(self, language: str | None, sign: str) -> str | None:
+        self.is_exact = self.is_exact and language is not None
+        return None if language is None else f"{sign}({language})"
+
+
+_ALL = ("null", "boolean", "number", "string", "array", "object")
+
+
+def _of_pattern(pattern: str) -> str | None:
+    try:
+        return terminal(pattern, AS_TEXT)
+    except UnsupportedPatternError:
+        return None
+
+
+def _literal(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -244,6 +244,19 @@ async def test_a_limit_of_nothing_says_nothing(engine: Engine) -> None:
     assert chunk.pieces == ()
 
 
+@pytest.mark.parametrize("narrow", [{"top_k": 1}, {"min_p": 1.0}])
+async def test_the_likeliest_token_alone_may_be_left(engine: Engine, narrow: dict[str, Any]) -> None:
+    greedy = await chunks_of(engine, sampling=Sampling(temperature=0.0, max_tokens=8))
+    narrowed = await chunks_of(engine, sampling=Sampling(temperature=2.0, max_tokens=8, **narrow))
+    assert text_of(narrowed) == text_of(greedy)
+
+
+async def test_what_was_said_can_be_made_less_likely(llamacpp_engine: LlamaCppEngine) -> None:
+    plain = await chunks_of(llamacpp_engine, sampling=Sampling(temperature=0.0, max_tokens=60))
+    bent = await chunks_of(llamacpp_engine, sampling=Sampling(temperature=0.0, max_tokens=60, repetition_penalty=2.0))
+    assert text_of(plain) != text_of(bent)
+
+
 @pytest.mark.parametrize("asked_for", [0, 3])
 async def test_log_probabilities(engine: Engine, asked_for: int) -> None:
     chunks = await chunks_of(engine, sampling=Sampling(temperature=0.0, max_tokens=4, logprobs=asked_for))

@@ -325,9 +325,12 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
         "n_predict": sampling.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
         "seed": sampling.seed,
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
+        "repeat_penalty": sampling.repetition_penalty,
         "n_probs": None if sampling.logprobs is None else max(1, sampling.logprobs),
         "logit_bias": [[token, bias] for token, bias in sampling.logit_bias.items()] or None,
     }

@@ -331,9 +331,12 @@ def _sampling(sampling: Sampling, prompt_tokens: int, limit: int | None) -> dict
         "max_tokens": min(bounds) if bounds else None,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
         "seed": sampling.seed,
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
+        "repetition_penalty": sampling.repetition_penalty,
         "logprobs": sampling.logprobs,
         "logit_bias": {str(token): bias for token, bias in sampling.logit_bias.items()} or None,
     }

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from isogloss.chat import Chat
 from isogloss.dialects import Dialect, detect_dialect, get_dialect
@@ -22,6 +23,7 @@ from isogloss.server.app import create_app
 from isogloss.server.database import Database
 from isogloss.server.options import ServerOptions
 from isogloss.server.structured_log import configure
+from isogloss.server.websocket import RESTART
 
 _log = logging.getLogger("isogloss.server")
 
@@ -88,12 +90,23 @@ def server_config(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http="h11",
-        ws="websockets-sansio",
+        ws=_WebSocketProtocol,
         ws_max_size=options.max_body_bytes,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=math.ceil(options.drain_seconds),
     )
+
+
+class _WebSocketProtocol(WebSocketsSansIOProtocol):
+    """Lets the application answer what it is answering before it closes a connection."""
+
+    def shutdown(self) -> None:
+        if self.close_sent or not self.handshake_complete:
+            super().shutdown()
+        else:
+            self.stop_keepalive()
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": RESTART})
 
 
 class _Server(uvicorn.Server):

@@ -1,5 +1,5 @@
-"""What the Open Responses specification of 2026-04-24 asks of a server, and its compliance suite looks at, over HTTP and
-over a WebSocket. Images are refused: there is one model, and it reads text."""
+"""What the Open Responses specification of 2026-04-24 asks of a server, and what its compliance suite looks at, over
+HTTP and over a WebSocket. Images are refused: there is one model, and it reads text."""
 
 from __future__ import annotations
 

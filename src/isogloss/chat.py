@@ -13,7 +13,7 @@ that has a grammar of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, NamedTuple
@@ -100,12 +100,18 @@ class Chat:
             self._model = await self.engine.model()
         return self._model
 
-    def stream(self, conversation: Conversation, sampling: Sampling = Sampling()) -> Turn:  # noqa: B008 - a value
-        """The model's next turn. Nothing happens until it is iterated."""
+    def stream(
+        self,
+        conversation: Conversation,
+        sampling: Sampling = Sampling(),  # noqa: B008 - a value
+        options: Mapping[str, Any] | None = None,
+    ) -> Turn:
+        """The model's next turn. Nothing happens until it is iterated. ``options`` are the engine's own (a priority, a
+        cache's salt), by its names; one that it does not know is an `EngineCapabilityError`."""
         if not self.may_refuse and conversation.response_format is not None:
             form = msgspec.structs.replace(conversation.response_format, may_refuse=False)
             conversation = msgspec.structs.replace(conversation, response_format=form)
-        return Turn(self, conversation, sampling)
+        return Turn(self, conversation, sampling, options)
 
     async def prompt_tokens(self, conversation: Conversation) -> int:
         """How many tokens the prompt of the next turn has.
@@ -141,9 +147,12 @@ class Turn:
     `RequestError` for what cannot be asked, `OutputError` for an answer that does not hold, and `EngineError`.
     """
 
-    def __init__(self, chat: Chat, conversation: Conversation, sampling: Sampling) -> None:
+    def __init__(
+        self, chat: Chat, conversation: Conversation, sampling: Sampling, options: Mapping[str, Any] | None = None
+    ) -> None:
         self.conversation = conversation
         self.sampling = sampling
+        self.options = options or {}
         self.usage = Usage()
         """The engine's counts, whole once the turn ended; of the turn that was accepted, not of those before it."""
         self.reasoning_tokens = 0
@@ -286,17 +295,19 @@ class Turn:
         stop = dialect.markers.stop if grammar is None else ()
         term = None if constraint is None else constraint.term
         sampling = self._sampling(stop)
-        request = GenerationRequest(prompt=text, prompt_ids=ids, grammar=grammar, term=term, sampling=sampling)
+        request = GenerationRequest(
+            prompt=text, prompt_ids=ids, grammar=grammar, term=term, sampling=sampling, options=self.options
+        )
         return request, starts_in, Sample(prompter, conversation, ids or (), is_templated=prompted.is_templated)
 
     def _message_request(self, conversation: Conversation) -> GenerationRequest:
         """What a chat endpoint is asked."""
         dialect = self._chat.dialect
         if self._chat.engine.takes_tools:
-            return GenerationRequest(conversation=conversation, sampling=self._sampling(()))
+            return GenerationRequest(conversation=conversation, sampling=self._sampling(()), options=self.options)
         messages = tuple(_plain(dialect.inband(conversation)))
         stop = tuple(dict.fromkeys((*dialect.markers.kinds.get("result", ()), *dialect.markers.stop)))
-        return GenerationRequest(messages=messages, sampling=self._sampling(stop))
+        return GenerationRequest(messages=messages, sampling=self._sampling(stop), options=self.options)
 
     def _sampling(self, stop: tuple[str, ...]) -> Sampling:
         """The engine stops where the dialect's turn ends. The caller's stop strings are matched in visible text."""

@@ -370,6 +370,12 @@ async def test_the_model_and_health(engine: Engine) -> None:
         assert "<|im_start|>" in model.chat_template
 
 
+async def test_how_a_model_is_run_is_told(llamacpp_engine: LlamaCppEngine, remote_engine: LlamaCppEngine) -> None:
+    told = {"context_length": 1024, "parallel": 4, "threads": 1, "gpu_layers": "as many as fit"}
+    assert (await llamacpp_engine.model()).settings == told
+    assert (await remote_engine.model()).settings == {}
+
+
 async def test_both_tokenizers_agree(llamacpp_engine: LlamaCppEngine, remote_engine: LlamaCppEngine) -> None:
     own, remote = tokenizer_of(llamacpp_engine), tokenizer_of(remote_engine)
     assert dict(own.special_tokens) == dict(remote.special_tokens)

@@ -107,6 +107,8 @@ class ModelInfo(msgspec.Struct, frozen=True):
     chat_template: str | None = None
     template_tokens: Mapping[str, str] = {}
     """The tokens that the template knows by a name, such as ``bos_token``."""
+    settings: Mapping[str, Any] = {}
+    """How the engine runs it, by the names of the engine's options, where that was chosen on this side."""
 
 
 class Engine(Protocol):

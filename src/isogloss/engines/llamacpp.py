@@ -182,7 +182,9 @@ class LlamaCppEngine:
         props = await self._props()
         name = self._model_id or Path(props.model_alias or props.model_path).name.removesuffix(".gguf")
         tokens = {"bos_token": props.bos_token, "eos_token": props.eos_token}
-        return ModelInfo(name, props.default_generation_settings.get("n_ctx"), props.chat_template, tokens)
+        context_length = props.default_generation_settings.get("n_ctx")
+        settings = {} if self._server is None else self._server.options.told(context_length)
+        return ModelInfo(name, context_length, props.chat_template, tokens, settings)
 
     async def health(self) -> None:
         """Raises `EngineUnavailableError` with the reason."""

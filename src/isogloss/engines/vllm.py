@@ -155,7 +155,8 @@ class VllmEngine:
         """Raises `EngineUnavailableError`."""
         if self._model is None:
             raise EngineUnavailableError(NOT_RUNNING)
-        return ModelInfo(self._model.id, self._model.max_model_len, self._template, self._template_tokens)
+        settings = {"replicas": len(self._urls), "grammar": self._grammar}
+        return ModelInfo(self._model.id, self._model.max_model_len, self._template, self._template_tokens, settings)
 
     async def health(self) -> None:
         """Return when one of the servers answers. Raises `EngineUnavailableError` with the reason of the last."""

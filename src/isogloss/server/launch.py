@@ -71,6 +71,8 @@ async def _serve(options: ServeOptions, listener: socket.socket) -> None:
         if not options.server.keys and not _is_loopback(options.host):
             _log.warning("Anyone who can reach %s may use this server: it has no API key", options.host)
         told = f"Serving {model.id} ({dialect.name} on {engine.name}) at {_address(listener)}/v1"
+        if model.settings:
+            told += "\nwith " + ", ".join(f"{name}={value}" for name, value in model.settings.items())
         await _Server(server_config(app, options.server), told).serve(sockets=[listener])
     finally:
         await engine.close()

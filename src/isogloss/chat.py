@@ -26,7 +26,7 @@ from isogloss.dialects._scanner import MADE_UP_RESULT, StreamScanner
 from isogloss.endpoint_scanner import EndpointScanner
 from isogloss.engines import Engine, GenerationRequest, ModelInfo, Sampling, TokenLogprob, Usage
 from isogloss.errors import ConversationError, EngineCapabilityError, EngineUnavailableError, OutputError
-from isogloss.events import Event, Finish, Malformed, ToolCallEnd, collect
+from isogloss.events import Event, Finish, Malformed, TextDelta, ToolCallEnd, collect
 from isogloss.messages import AssistantMessage, Conversation, ToolChoice, UserMessage
 from isogloss.prompting import Prompter, Sample
 from isogloss.stop_strings import StopStrings
@@ -190,8 +190,9 @@ class Turn:
         try:
             await self._chat.start()
             verification = Verification(self.conversation)
-            is_bound = self._chat.engine.takes_grammar and not verification.is_beyond_grammars
-            if is_bound or not verification.binds:
+            if not verification.binds:
+                generated = self._generate(self.conversation)
+            elif self._chat.engine.takes_grammar and not verification.is_beyond_grammars:
                 generated = self._verified_as_it_streams(verification)
             else:
                 generated = self._verified_as_a_whole(verification)
@@ -206,11 +207,10 @@ class Turn:
         events: list[Event] = []
         async with aclosing(self._generate(self.conversation)) as updates:
             async for update in updates:
-                if verification.binds:
-                    events.append(update.event)
-                    fault = verification.fault(collect(events)) if isinstance(update.event, Finish) else None
-                    if fault is not None:
-                        raise OutputError(f"The model's turn does not hold what was asked: {fault}")
+                events.append(update.event)
+                fault = verification.fault(collect(events)) if isinstance(update.event, Finish) else None
+                if fault is not None:
+                    raise OutputError(f"The model's turn does not hold what was asked: {fault}")
                 yield update
 
     async def _verified_as_a_whole(self, verification: Verification) -> AsyncGenerator[Update, None]:
@@ -245,12 +245,13 @@ class Turn:
                 finish = chunk.finish or finish
                 for piece in chunk.pieces:
                     self._output.append(piece.text)
-                    for event in stops.pass_on(own.pass_on(scanner.feed(piece))):
+                    events = scanner.feed(piece)
+                    for event in stops.pass_on(own.pass_on(events)) if events else ():
                         sample.add(event)
                         yield Update(event, spans.take(event))
                 if stops.hit or scanner.makes_up_results:
                     break
-        last = list(stops.pass_on(own.pass_on(scanner.finish(finish))))
+        last = stops.pass_on(own.pass_on(scanner.finish(finish)))
         for event in last:
             sample.add(event)
         if not (stops.hit or scanner.makes_up_results):
@@ -336,15 +337,19 @@ class _OwnWords:
         self._called = False
         self._mark = 0
 
-    def pass_on(self, events: Iterable[Event]) -> Iterable[Event]:
+    def pass_on(self, events: Sequence[Event]) -> Sequence[Event]:
+        if len(events) == 1 and type(events[0]) is TextDelta and not self._is_over:
+            return events  # by far the most
+        kept: list[Event] = []
         for event in events:
             if not self._is_over:
                 self._called = self._called or isinstance(event, ToolCallEnd)
                 self._is_over = _is_made_up(event)
-                self._mark = event.span.end
-                yield event
+                self._mark = event.end
+                kept.append(event)
             elif isinstance(event, Finish):
-                yield Finish("tool_calls" if self._called else "stop", self._mark, event.end)
+                kept.append(Finish("tool_calls" if self._called else "stop", self._mark, event.end))
+        return kept
 
 
 def _is_made_up(event: Event) -> bool:

@@ -10,8 +10,16 @@ import pytest
 
 from isogloss.dialects import dialect_names, get_dialect
 from isogloss.errors import ConversationError
-from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage, UserMessage
-from isogloss.transcripts import Converter, read_results
+from isogloss.messages import (
+    AssistantMessage,
+    Conversation,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from isogloss.transcripts import Converter, read_results, read_transcript
 
 TOOL = Tool(
     "look_up",
@@ -106,3 +114,32 @@ def test_structured_messages_are_taken_too() -> None:
 def test_what_is_no_transcript_is_refused(transcript: dict[str, Any]) -> None:
     with pytest.raises(ConversationError):
         Converter(get_dialect("hermes"), get_dialect("qwen3")).convert(transcript)
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_a_transcript_is_read_as_the_conversation_that_it_holds(name: str) -> None:
+    read = read_transcript(get_dialect(name), in_band(name))
+    assert read.losses == ()
+    asked, called, *results, found = read.conversation.messages
+    assert (asked.text, found.text) == ("Two words, please.", "Found both.")
+    assert isinstance(called, AssistantMessage)
+    assert called.text == "Let me look."
+    assert [(call.name, call.arguments) for call in called.tool_calls] == [(c.name, c.arguments) for c in CALLS]
+    assert [(result.text, getattr(result, "name", None)) for result in results] == [
+        (result.text, "look_up") for result in RESULTS
+    ]
+    assert [tool.name for tool in read.conversation.tools] == ["look_up"]
+
+
+def test_instructions_around_the_tools_are_kept() -> None:
+    dialect = get_dialect("hermes")
+    conversation = Conversation((SystemMessage("Be kind."), UserMessage("Hello.")), (TOOL,))
+    told = [{"role": type(m).__struct_config__.tag, "content": m.text} for m in dialect.inband(conversation).messages]
+    read = read_transcript(dialect, {"messages": told, "tools": TOOLS})
+    assert read.conversation.messages == conversation.messages
+
+
+@pytest.mark.parametrize("transcript", [{"output": "x"}, {"messages": [{"role": "user", "content": 3}]}])
+def test_what_holds_no_conversation(transcript: dict[str, Any]) -> None:
+    with pytest.raises(ConversationError):
+        read_transcript(get_dialect("hermes"), transcript)

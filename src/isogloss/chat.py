@@ -13,7 +13,7 @@ that has a grammar of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from isogloss.dialects._scanner import MADE_UP_RESULT, StreamScanner
 from isogloss.endpoint_scanner import EndpointScanner
 from isogloss.engines import Engine, GenerationRequest, ModelInfo, Sampling, TokenLogprob, Usage
 from isogloss.errors import ConversationError, EngineCapabilityError, EngineUnavailableError, OutputError
-from isogloss.events import Event, Finish, Malformed, ToolCallEnd, collect
+from isogloss.events import Event, Finish, Malformed, TextDelta, ToolCallEnd, collect
 from isogloss.messages import AssistantMessage, Conversation, ToolChoice, UserMessage
 from isogloss.prompting import Prompter, Sample
 from isogloss.stop_strings import StopStrings
@@ -100,12 +100,18 @@ class Chat:
             self._model = await self.engine.model()
         return self._model
 
-    def stream(self, conversation: Conversation, sampling: Sampling = Sampling()) -> Turn:  # noqa: B008 - a value
-        """The model's next turn. Nothing happens until it is iterated."""
+    def stream(
+        self,
+        conversation: Conversation,
+        sampling: Sampling = Sampling(),  # noqa: B008 - a value
+        options: Mapping[str, Any] | None = None,
+    ) -> Turn:
+        """The model's next turn. Nothing happens until it is iterated. ``options`` are the engine's own (a priority, a
+        cache's salt), by its names; one that it does not know is an `EngineCapabilityError`."""
         if not self.may_refuse and conversation.response_format is not None:
             form = msgspec.structs.replace(conversation.response_format, may_refuse=False)
             conversation = msgspec.structs.replace(conversation, response_format=form)
-        return Turn(self, conversation, sampling)
+        return Turn(self, conversation, sampling, options)
 
     async def prompt_tokens(self, conversation: Conversation) -> int:
         """How many tokens the prompt of the next turn has.
@@ -141,9 +147,12 @@ class Turn:
     `RequestError` for what cannot be asked, `OutputError` for an answer that does not hold, and `EngineError`.
     """
 
-    def __init__(self, chat: Chat, conversation: Conversation, sampling: Sampling) -> None:
+    def __init__(
+        self, chat: Chat, conversation: Conversation, sampling: Sampling, options: Mapping[str, Any] | None = None
+    ) -> None:
         self.conversation = conversation
         self.sampling = sampling
+        self.options = options or {}
         self.usage = Usage()
         """The engine's counts, whole once the turn ended; of the turn that was accepted, not of those before it."""
         self.reasoning_tokens = 0
@@ -181,8 +190,9 @@ class Turn:
         try:
             await self._chat.start()
             verification = Verification(self.conversation)
-            is_bound = self._chat.engine.takes_grammar and not verification.is_beyond_grammars
-            if is_bound or not verification.binds:
+            if not verification.binds:
+                generated = self._generate(self.conversation)
+            elif self._chat.engine.takes_grammar and not verification.is_beyond_grammars:
                 generated = self._verified_as_it_streams(verification)
             else:
                 generated = self._verified_as_a_whole(verification)
@@ -197,11 +207,10 @@ class Turn:
         events: list[Event] = []
         async with aclosing(self._generate(self.conversation)) as updates:
             async for update in updates:
-                if verification.binds:
-                    events.append(update.event)
-                    fault = verification.fault(collect(events)) if isinstance(update.event, Finish) else None
-                    if fault is not None:
-                        raise OutputError(f"The model's turn does not hold what was asked: {fault}")
+                events.append(update.event)
+                fault = verification.fault(collect(events)) if isinstance(update.event, Finish) else None
+                if fault is not None:
+                    raise OutputError(f"The model's turn does not hold what was asked: {fault}")
                 yield update
 
     async def _verified_as_a_whole(self, verification: Verification) -> AsyncGenerator[Update, None]:
@@ -236,12 +245,13 @@ class Turn:
                 finish = chunk.finish or finish
                 for piece in chunk.pieces:
                     self._output.append(piece.text)
-                    for event in stops.pass_on(own.pass_on(scanner.feed(piece))):
+                    events = scanner.feed(piece)
+                    for event in stops.pass_on(own.pass_on(events)) if events else ():
                         sample.add(event)
                         yield Update(event, spans.take(event))
                 if stops.hit or scanner.makes_up_results:
                     break
-        last = list(stops.pass_on(own.pass_on(scanner.finish(finish))))
+        last = stops.pass_on(own.pass_on(scanner.finish(finish)))
         for event in last:
             sample.add(event)
         if not (stops.hit or scanner.makes_up_results):
@@ -286,17 +296,19 @@ class Turn:
         stop = dialect.markers.stop if grammar is None else ()
         term = None if constraint is None else constraint.term
         sampling = self._sampling(stop)
-        request = GenerationRequest(prompt=text, prompt_ids=ids, grammar=grammar, term=term, sampling=sampling)
+        request = GenerationRequest(
+            prompt=text, prompt_ids=ids, grammar=grammar, term=term, sampling=sampling, options=self.options
+        )
         return request, starts_in, Sample(prompter, conversation, ids or (), is_templated=prompted.is_templated)
 
     def _message_request(self, conversation: Conversation) -> GenerationRequest:
         """What a chat endpoint is asked."""
         dialect = self._chat.dialect
         if self._chat.engine.takes_tools:
-            return GenerationRequest(conversation=conversation, sampling=self._sampling(()))
+            return GenerationRequest(conversation=conversation, sampling=self._sampling(()), options=self.options)
         messages = tuple(_plain(dialect.inband(conversation)))
         stop = tuple(dict.fromkeys((*dialect.markers.kinds.get("result", ()), *dialect.markers.stop)))
-        return GenerationRequest(messages=messages, sampling=self._sampling(stop))
+        return GenerationRequest(messages=messages, sampling=self._sampling(stop), options=self.options)
 
     def _sampling(self, stop: tuple[str, ...]) -> Sampling:
         """The engine stops where the dialect's turn ends. The caller's stop strings are matched in visible text."""
@@ -325,15 +337,19 @@ class _OwnWords:
         self._called = False
         self._mark = 0
 
-    def pass_on(self, events: Iterable[Event]) -> Iterable[Event]:
+    def pass_on(self, events: Sequence[Event]) -> Sequence[Event]:
+        if len(events) == 1 and type(events[0]) is TextDelta and not self._is_over:
+            return events  # by far the most
+        kept: list[Event] = []
         for event in events:
             if not self._is_over:
                 self._called = self._called or isinstance(event, ToolCallEnd)
                 self._is_over = _is_made_up(event)
-                self._mark = event.span.end
-                yield event
+                self._mark = event.end
+                kept.append(event)
             elif isinstance(event, Finish):
-                yield Finish("tool_calls" if self._called else "stop", self._mark, event.end)
+                kept.append(Finish("tool_calls" if self._called else "stop", self._mark, event.end))
+        return kept
 
 
 def _is_made_up(event: Event) -> bool:

@@ -10,7 +10,8 @@ import msgspec
 
 from isogloss.errors import ConversationError
 
-_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""Of a tool that says nothing of its parameters: it has none, and its calls carry the empty object."""
 
 
 LARK_KEYWORD = "x-lark"

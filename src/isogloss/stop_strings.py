@@ -7,7 +7,7 @@ string ends the reasoning, or cuts a call's arguments in two.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from isogloss.events import Event, Finish, Span, TextDelta, ToolCallEnd
 
@@ -25,13 +25,16 @@ class StopStrings:
         self.hit = False
         """Whether a stop string was found: the rest of the output is of no use."""
 
-    def pass_on(self, events: Iterable[Event]) -> Iterator[Event]:
+    def pass_on(self, events: Sequence[Event]) -> Sequence[Event]:
+        return events if not self._searches else list(self._passed_on(events))
+
+    def _passed_on(self, events: Iterable[Event]) -> Iterator[Event]:
         for event in events:
             if self.hit:
                 if isinstance(event, Finish):
                     yield Finish("tool_calls" if self._called else "stop", self._mark, event.end)
                 continue
-            if isinstance(event, TextDelta) and self._searches:
+            if isinstance(event, TextDelta):
                 yield from self._text(event)
                 continue
             yield from self._release()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections import deque
-from collections.abc import Iterator
 
 from isogloss.engines._protocol import Chunk, TokenLogprob
 from isogloss.events import Event, ReasoningDelta, RefusalDelta, TextDelta
@@ -29,33 +28,35 @@ class TokenSpans:
 
     def extend(self, chunk: Chunk) -> None:
         """The tokens of a chunk, from the most exact of what the engine said about them."""
-        for data, logprob in self._tokens(chunk):
-            start = self._length
-            self._length += len(self._decoder.decode(data))
-            self._waiting.append((start, self._length, logprob))
-            self.tokens += 1
+        if chunk.logprobs:
+            for logprob in chunk.logprobs:
+                self._add(len(self._decoder.decode(logprob.data or logprob.token.encode())), logprob)
+        elif chunk.token_ids and self._tokenizer is not None:
+            for token in chunk.token_ids:
+                self._add(len(self._decoder.decode(self._tokenizer.token_bytes(token))), None)
+        else:
+            for piece in chunk.pieces:
+                self._add(len(piece.text), None)
 
     def take(self, event: Event) -> tuple[TokenLogprob, ...]:
         """The log probabilities of the visible text of this event, which is the end of what it covers."""
+        waiting = self._waiting
+        if not waiting or waiting[0][0] >= event.end:
+            return ()
         taken: list[TokenLogprob] = []
         said = event.text if isinstance(event, (TextDelta, ReasoningDelta, RefusalDelta)) else ""
         is_visible = isinstance(event, (TextDelta, RefusalDelta))
         begin = event.end - len(said)
-        while self._waiting and self._waiting[0][0] < event.end:
-            start, end, logprob = self._waiting.popleft()
+        while waiting and waiting[0][0] < event.end:
+            start, end, logprob = waiting.popleft()
             if isinstance(event, ReasoningDelta):
                 self.reasoning_tokens += 1
             elif is_visible and logprob is not None and (start >= begin or end > begin):
                 taken.append(logprob)
         return tuple(taken)
 
-    def _tokens(self, chunk: Chunk) -> Iterator[tuple[bytes, TokenLogprob | None]]:
-        if chunk.logprobs:
-            for logprob in chunk.logprobs:
-                yield logprob.data or logprob.token.encode(), logprob
-        elif chunk.token_ids and self._tokenizer is not None:
-            for token in chunk.token_ids:
-                yield self._tokenizer.token_bytes(token), None
-        else:
-            for piece in chunk.pieces:
-                yield piece.text.encode("utf-8", "replace"), None
+    def _add(self, length: int, logprob: TokenLogprob | None) -> None:
+        start = self._length
+        self._length = end = start + length
+        self._waiting.append((start, end, logprob))
+        self.tokens += 1

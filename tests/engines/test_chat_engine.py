@@ -622,6 +622,7 @@ async def test_what_is_not_for_it() -> None:
         for request, reason in [
             (GenerationRequest(prompt="a"), "takes messages, not a prompt"),
             (GenerationRequest(messages=(), grammar="start: "), "takes no grammar"),
+            (GenerationRequest(messages=(), sampling=Sampling(top_k=1)), "does not take `top_k`"),
             (GenerationRequest(messages=(), options={"mirostat": 1}), "does not know these options: mirostat"),
         ]:
             with pytest.raises(EngineCapabilityError, match=reason):

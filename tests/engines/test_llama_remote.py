@@ -98,7 +98,8 @@ async def test_what_is_asked() -> None:
     )
     request = GenerationRequest(prompt_ids=(1, 2), sampling=sampling, options={"top_k": 3, "cache_prompt": False})
     stream = events(b"data: " + json.dumps(LAST).encode())
-    async with server(answer(PROPS), stream, stream) as (url, bodies), started(url) as engine:
+    always = {"options": {"top_k": 9, "min_p": 0.1}}
+    async with server(answer(PROPS), stream, stream) as (url, bodies), started(url, **always) as engine:
         await chunks_of(engine, request)
         await chunks_of(engine)
     asked, plain = bodies
@@ -108,7 +109,8 @@ async def test_what_is_asked() -> None:
     expected |= {"presence_penalty": 0.1, "frequency_penalty": 0.2, "top_k": 3, "cache_prompt": False}
     assert expected.items() <= asked.items()
     assert "stop" not in asked
-    assert plain.keys().isdisjoint(expected.keys() - {"cache_prompt"})
+    assert plain.keys().isdisjoint(expected.keys() - {"cache_prompt", "top_k"})
+    assert [(body["top_k"], body["min_p"]) for body in bodies] == [(3, 0.1), (9, 0.1)]
 
 
 async def test_a_grammar_that_the_server_dropped_is_noticed() -> None:

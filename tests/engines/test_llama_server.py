@@ -212,27 +212,6 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
         model_file(str(tmp_path))
 
 
-def test_a_file_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    path = tmp_path / "m.gguf"
-    path.write_bytes(b"GGUF")
-    asked: list[tuple[str, str]] = []
-
-    def download(repository: str, file: str) -> str:
-        asked.append((repository, file))
-        if file == "missing.gguf":
-            raise FileNotFoundError("404")
-        return str(path)
-
-    monkeypatch.setattr(hub, "hf_hub_download", download)
-    assert model_file("hf:owner/repository/folder/m.gguf") == path
-    assert asked == [("owner/repository", "folder/m.gguf")]
-    with pytest.raises(EngineUnavailableError, match=r"Cannot fetch `hf:owner/repository/missing\.gguf`: 404"):
-        model_file("hf:owner/repository/missing.gguf")
-    with pytest.raises(EngineUnavailableError, match="Expected `hf:OWNER/REPOSITORY/FILE`"):
-        model_file("hf:owner/repository")
-
-
 @pytest.mark.parametrize(
     ("cores", "load", "idle"), [(8, 0.0, 8), (8, 2.2, 6), (8, 2.8, 5), (2, 0.4, 2), (2, 7.0, 1), (1, 0.0, 1)]
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import threading
@@ -201,6 +202,7 @@ def test_sampling_reaches_the_engine(serve: Serve) -> None:
         logit_bias={"17": -100},
         stop=[" END"],
         seed=3,
+        extra_body={"top_k": 40, "min_p": 0.05, "repeat_penalty": 1.1},
         reasoning_effort="low",
         user="me",
         metadata={"a": "b"},
@@ -216,6 +218,7 @@ def test_sampling_reaches_the_engine(serve: Serve) -> None:
     assert (sampling.temperature, sampling.top_p, sampling.seed) == (0.5, 0.9, 3)
     assert (sampling.presence_penalty, sampling.frequency_penalty) == (1, -1)
     assert sampling.logit_bias == {17: -100}
+    assert (sampling.top_k, sampling.min_p, sampling.repetition_penalty) == (40, 0.05, 1.1)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
@@ -362,7 +365,16 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "object", "properties":
         ),
         ({"messages": [{"role": "user"}]}, "Object missing required field `content`", "messages[0]", "missing"),
         ({"model": None}, "you must provide a model parameter", "model", "missing_required_parameter"),
-        ({"top_k": 5}, "Unknown parameter: 'top_k'.", "top_k", "unknown_parameter"),
+        ({"typical_p": 1}, "Unknown parameter: 'typical_p'.", "typical_p", "unknown_parameter"),
+        ({"top_k": -1}, "Expected `int` >= 0, got -1", "top_k", "invalid_value"),
+        ({"min_p": 2}, "Expected `float` <= 1, got 2", "min_p", "invalid_value"),
+        ({"repetition_penalty": 0}, "Expected `float` > 0, got 0", "repetition_penalty", "invalid_value"),
+        (
+            {"repetition_penalty": 1.1, "repeat_penalty": 1.1},
+            "'repeat_penalty' and 'repetition_penalty' are the same: give one of them.",
+            "repeat_penalty",
+            "invalid_value",
+        ),
         (
             {"functions": []},
             "Unsupported parameter: 'functions'. It is deprecated: use 'tools'.",
@@ -503,6 +515,26 @@ def test_a_body_that_is_no_json_object(serve: Serve, body: bytes) -> None:
     response = raw(serve("never"), body)
     assert response.status_code == 400
     assert error_of(response)["code"] == "invalid_json"
+
+
+def test_a_lone_surrogate_is_called_that(serve: Serve) -> None:
+    error = error_of(raw(serve("never"), b'{"model": "default", "messages": [{"role": "user", "content": "\\ud800"}]}'))
+    assert "a lone surrogate, U+D800" in error["message"]
+
+
+def test_a_compressed_body_is_a_415(serve: Serve) -> None:
+    response = raw(serve("never"), gzip.compress(json.dumps(ask()).encode()), headers={"content-encoding": "gzip"})
+    assert response.status_code == 415
+    assert "'gzip' is not supported: send the body of the request uncompressed" in error_of(response)["message"]
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/v1/models"])
+def test_heads_of_answers(serve: Serve, path: str) -> None:
+    url = serve("never").url + path
+    head, whole = (httpx.request(method, url, trust_env=False) for method in ("HEAD", "GET"))
+    assert (head.status_code, head.content) == (200, b"")
+    for name in ("content-type", "content-length"):
+        assert head.headers[name] == whole.headers[name]
 
 
 @pytest.mark.parametrize("chunked", [False, True])

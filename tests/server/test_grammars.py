@@ -48,6 +48,16 @@ def test_keys_keep_the_order_of_the_schema(serve: Serve, strict: bool) -> None:
     assert ask(bound(serve, '{"a":"2","z":"1"}'), response_format=form).status_code == 502
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_function_without_parameters_takes_none(serve: Serve, strict: bool) -> None:
+    tool = {"type": "function", "function": {"name": "now", "strict": strict}}
+    call = '<tool_call>\n{"name": "now", "arguments": %s}\n</tool_call>'
+    answer = ask(bound(serve, call % "{}"), tools=[tool], tool_choice="required")
+    [made] = answer.json()["choices"][0]["message"]["tool_calls"]
+    assert made["function"] == {"name": "now", "arguments": "{}"}
+    assert ask(bound(serve, call % '{"KEY": 1}'), tools=[tool], tool_choice="required").status_code == 502
+
+
 def test_white_space_is_bounded(serve: Serve) -> None:
     form = json_schema(schema_of("a"))
     assert ask(bound(serve, '{\n  "a": "1"\n}'), response_format=form).status_code == 200

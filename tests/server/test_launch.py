@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from isogloss.cli import main
 from isogloss.engines import ModelInfo
 from isogloss.errors import UnknownDialectError
+from isogloss.server import hosted_tools
 from isogloss.server.launch import dialect_of
 
 COMMAND = [sys.executable, "-m", "isogloss", "serve"]
@@ -107,6 +109,15 @@ def test_a_port_that_is_taken(script: Path, refused: Refused) -> None:
         (["--model", "SCRIPT", "--engine-option", "threads"], 2, "Expected NAME=VALUE"),
         (["--model", "SCRIPT", "--port", "99999"], 2, "65535"),
         (["--model", "SCRIPT", "--log-format", "xml"], 2, "Expected text or json"),
+        (
+            ["--model", "SCRIPT", "--log-level", "loud"],
+            2,
+            "Expected critical, error, warning",
+        ),
+        (["--model", "SCRIPT", "--search-url", "http://a"], 2, "without --tool browser"),
+        (["--model", "SCRIPT", "--tool", "browser", "--search-url", "tea"], 2, "Expected an http or https URL"),
+        (["--model", "SCRIPT", "--cors-origin", "example.org"], 2, "Expected an origin such as `https://example.org`"),
+        (["--model", "SCRIPT", "--cors-origin", "https://a.org/"], 2, "no path), or `*`, got 'https://a.org/'"),
         (["--model", "SCRIPT", "--tool", "shell"], 2, "Expected one of python, browser"),
         (["--model", "SCRIPT", "--store", "mysql://x", "--port", "0"], 2, "Expected `memory`"),
         (["--model", "SCRIPT", "--store", "sqlite:////proc/none/x", "--port", "0"], 3, "unable to open database file"),
@@ -117,6 +128,18 @@ def test_what_cannot_be_served(script: Path, refused: Refused, arguments: list[s
     found, said = refused(*[str(script) if argument == "SCRIPT" else argument for argument in arguments])
     assert found == code
     assert message in said
+
+
+@pytest.mark.parametrize(("tool", "package"), [("python", "jupyter_client"), ("browser", "selectolax")])
+def test_a_tool_needs_its_packages(
+    script: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch, tool: str, package: str
+) -> None:
+    monkeypatch.setattr(hosted_tools, "find_spec", lambda name: None if name == package else find_spec(name))
+    code, said = refused("--model", str(script), "--tool", tool)
+    assert code == 2
+    assert said == (
+        f"isogloss: The tool `{tool}` needs `{package}`, which is not installed: pip install 'isogloss[{tool}]'\n"
+    )
 
 
 def test_the_dialect_is_found_by_the_id_or_else_by_the_template() -> None:

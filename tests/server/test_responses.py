@@ -281,7 +281,7 @@ def test_a_response_can_be_had_again_and_deleted(serve: Serve) -> None:
     for work in (client.responses.retrieve, client.responses.delete):
         with pytest.raises(openai.NotFoundError, match="not found"):
             work(made.id)
-    with pytest.raises(openai.NotFoundError) as caught:
+    with pytest.raises(openai.BadRequestError) as caught:
         create(served, previous_response_id=made.id)
     assert caught.value.code == "previous_response_not_found"
     assert caught.value.param == "previous_response_id"
@@ -303,6 +303,13 @@ def test_a_response_that_is_not_to_be_stored(serve: Serve) -> None:
 def said(item: Any) -> str:
     text: str = item.content[0].text
     return text
+
+
+def test_local_sampling_reaches_the_engine(serve: Serve) -> None:
+    served = serve("Hi")
+    create(served, extra_body={"top_k": 0, "min_p": 0.1, "repetition_penalty": 1.2, "seed": 7})
+    sampling = served.engine.requests[0].sampling
+    assert (sampling.top_k, sampling.min_p, sampling.repetition_penalty, sampling.seed) == (0, 0.1, 1.2, 7)
 
 
 def test_input_items_are_paged(serve: Serve) -> None:

@@ -55,7 +55,7 @@ def test_responses_chain_page_and_go(store: str) -> None:
         paged = client.responses.input_items.list(first.id, order="asc", limit=2)
         assert [item.content[0].text for item in paged] == ["a", "b", "c"]  # type: ignore[union-attr]
         client.responses.delete(first.id)
-        with pytest.raises(openai.NotFoundError, match=first.id) as caught:
+        with pytest.raises(openai.BadRequestError, match=first.id) as caught:
             client.responses.create(model="default", input="f", previous_response_id=third.id)
         assert caught.value.code == "previous_response_not_found"
 
@@ -85,6 +85,12 @@ def test_a_conversation(store: str) -> None:
         items.delete(added.data[0].id or "", conversation_id=conversation.id)
         with pytest.raises(openai.NotFoundError):
             items.retrieve(added.data[0].id or "", conversation_id=conversation.id)
+
+        unkept = client.responses.create(model="default", input="aside", conversation=conversation.id, store=False)
+        assert "again" in served.engine.requests[-1].prompt
+        assert [item.id for item in items.list(conversation.id, order="asc")] == [item.id for item in listed]
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve(unkept.id)
 
         assert client.conversations.update(conversation.id, metadata={"topic": "y"}).metadata == {"topic": "y"}
         assert client.conversations.retrieve(conversation.id).metadata == {"topic": "y"}
@@ -160,7 +166,6 @@ def test_what_one_key_stored_no_other_key_sees(store: str) -> None:
         for work in (
             lambda: bob.responses.retrieve(response.id),
             lambda: bob.responses.delete(response.id),
-            lambda: bob.responses.create(model="default", input="x", previous_response_id=response.id),
             lambda: bob.responses.create(
                 model="default", input=[{"type": "item_reference", "id": response.output[0].id or ""}]
             ),
@@ -172,6 +177,8 @@ def test_what_one_key_stored_no_other_key_sees(store: str) -> None:
         ):
             with pytest.raises(openai.NotFoundError):
                 work()
+        with pytest.raises(openai.BadRequestError, match="not found"):
+            bob.responses.create(model="default", input="x", previous_response_id=response.id)
         assert list(bob.chat.completions.list()) == []
         assert ada.responses.retrieve(response.id).id == response.id
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from isogloss.engines.scripted import Script
@@ -18,6 +19,7 @@ from isogloss.server import ApiKey
 
 from .conftest import Serve, Served
 from .hold import Hold
+from .test_load import is_open
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 LETTERS = Script("abc", cut=1)
@@ -106,7 +108,47 @@ def test_what_is_not_stored_goes_on_here_only(serve: Serve) -> None:
     with connected(served) as connection:
         ask(connection, previous_response_id=first)
         error = answer(connection)[-1]
-        assert (error["status"], error["error"]["code"]) == (404, "previous_response_not_found")
+        assert (error["status"], error["error"]["code"]) == (400, "previous_response_not_found")
+
+
+LOST_RESULT = [{"type": "function_call_output", "call_id": "call_nobody", "output": "x"}]
+DEAD = Script("abc", cut=1, dies_after=1)
+
+
+@pytest.mark.parametrize(("script", "then"), [("never", LOST_RESULT), (DEAD, "more")], ids=["refused", "failed"])
+def test_what_could_not_be_continued_is_forgotten(serve: Serve, script: str | Script, then: Any) -> None:
+    with connected(serve("one", script, "anew")) as connection:
+        ask(connection, store=False)
+        first = answer(connection)[-1]["response"]["id"]
+        ask(connection, input=then, previous_response_id=first, store=False)
+        assert answer(connection)[-1]["type"] in ("error", "response.failed")
+        ask(connection, previous_response_id=first, store=False)
+        error = answer(connection)[-1]
+        assert (error["status"], error["error"]["code"]) == (400, "previous_response_not_found")
+        ask(connection, store=False)
+        assert answer(connection)[-1]["type"] == "response.completed"
+
+
+def test_a_stop_lets_responses_come_to_their_ends(serve: Serve) -> None:
+    hold = Hold(2)
+    served = serve(LETTERS, engine={"before_piece": hold}, max_waiting=5)
+    address = ("127.0.0.1", httpx.URL(served.url).port or 0)
+    with connected(served) as connection:
+        ask(connection, stream_id="idle", generate=False)
+        answer(connection)
+        for _ in range(2):
+            ask(connection)
+        assert hold.reached.wait(30)
+        served.stop()
+        while is_open(address):
+            pass
+        hold.release()
+        assert answer(connection)[-1]["response"]["output"][0]["content"][0]["text"] == "abc"
+        with pytest.raises(ConnectionClosed) as caught:
+            connection.recv(timeout=30)
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 1012
+    assert len(served.engine.requests) == 1
 
 
 @pytest.mark.parametrize("store", [False, True])

@@ -108,8 +108,8 @@ def command(
         hosted_tools=_hosted_tools(tool or (), search_url),
         log_content=log_content,
     )
-    if log_format not in ("text", "json"):
-        raise typer.BadParameter(f"Expected text or json, got {log_format!r}", param_hint="--log-format")
+    _check_one_of(log_format, ("text", "json"), "--log-format")
+    _check_one_of(log_level.lower(), ("critical", "error", "warning", "info", "debug"), "--log-level")
     if model is None:
         model, dialect = _demo(dialect)
     serve(
@@ -136,13 +136,21 @@ def _demo(dialect: str | None) -> tuple[str, str]:
     return str(demo_model_path()), dialect or DIALECT
 
 
-def _hosted_tools(names: Sequence[str], search_url: str | None) -> dict[str, MakeKit]:
-    from isogloss.server.hosted_tools import browser_kit, python_kit
+def _check_one_of(value: str, options: Sequence[str], flag: str) -> None:
+    if value not in options:
+        raise typer.BadParameter(f"Expected {', '.join(options[:-1])} or {options[-1]}, got {value!r}", param_hint=flag)
 
+
+def _hosted_tools(names: Sequence[str], search_url: str | None) -> dict[str, MakeKit]:
+    from isogloss.server.hosted_tools import browser_kit, check_installed, python_kit
+
+    if search_url is not None and "browser" not in names:
+        raise typer.BadParameter("Nothing is searched without --tool browser", param_hint="--search-url")
     known: dict[str, MakeKit] = {"python": python_kit, "browser": browser_kit(search_url)}
     for name in names:
         if name not in known:
             raise typer.BadParameter(f"Expected one of {', '.join(known)}, got {name!r}", param_hint="--tool")
+        check_installed(name)
     return {name: known[name] for name in names}
 
 

@@ -24,6 +24,8 @@ from isogloss.messages import (
 MOST_STOPS = 4
 """How many stop strings OpenAI's API takes."""
 
+_NOT_OF_THE_API = ("top_k", "min_p", "repetition_penalty")
+
 
 def chat_request(request: GenerationRequest, model: str, limit_field: str) -> dict[str, Any]:
     """The body without the options of the endpoint. Raises `EngineCapabilityError`."""
@@ -38,6 +40,9 @@ def chat_request(request: GenerationRequest, model: str, limit_field: str) -> di
 
 
 def _sampling(sampling: Sampling, limit_field: str) -> dict[str, Any]:
+    for name in _NOT_OF_THE_API:
+        if getattr(sampling, name) is not None:
+            raise EngineCapabilityError(f"The engine `chat` does not take `{name}`: OpenAI's API has no such field")
     fields = {
         limit_field: sampling.max_tokens,
         "temperature": sampling.temperature,

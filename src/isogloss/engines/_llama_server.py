@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from importlib.util import find_spec
 from threading import Condition, Thread
+from typing import Any
 
 import msgspec
 
@@ -44,6 +45,12 @@ class LlamaServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How many layers a GPU computes; ``None`` leaves it to llama.cpp: all that fit."""
     prompt_cache_mib: int = 512
     """Main memory for the state of conversations that are not being worked on."""
+
+    def told(self, context_length: int | None) -> dict[str, Any]:
+        """What is worth telling, with the context that the model really has."""
+        layers = "as many as fit" if self.gpu_layers is None else self.gpu_layers
+        length = context_length or self.context_length
+        return {"context_length": length, "parallel": self.parallel, "threads": self.threads, "gpu_layers": layers}
 
 
 def idle_cores() -> int:

@@ -21,6 +21,10 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
+    top_k: int | None = None
+    """Choose among so many of the likeliest tokens; 0: among all."""
+    min_p: float | None = None
+    """Choose among the tokens that are at least so likely, relative to the likeliest."""
     seed: int | None = None
     stop: tuple[str, ...] = ()
     """Strings that end the generation. One that spells a control token is matched by that token only."""
@@ -28,6 +32,8 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the likeliest tokens to report with each chosen one; 0: the chosen one alone, ``None``: nothing."""
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    """What a token's probability is divided by, roughly, once it was said; 1: nothing."""
     logit_bias: Mapping[int, float] = msgspec.field(default_factory=dict)
 
 
@@ -101,6 +107,8 @@ class ModelInfo(msgspec.Struct, frozen=True):
     chat_template: str | None = None
     template_tokens: Mapping[str, str] = {}
     """The tokens that the template knows by a name, such as ``bos_token``."""
+    settings: Mapping[str, Any] = {}
+    """How the engine runs it, by the names of the engine's options, where that was chosen on this side."""
 
 
 class Engine(Protocol):

@@ -89,20 +89,23 @@ class LlamaCppEngine:
         tokenizer: Tokenizer | None = None,
         api_key: str | None = None,
         model_id: str | None = None,
+        options: Mapping[str, Any] | None = None,
         timeout: float = 600.0,
         **server: Any,
     ) -> None:
         """``target`` is the URL of a server, or the model that the embedded one runs: a path or
         ``hf:OWNER/REPOSITORY/FILE``. ``server`` are fields of `LlamaServerOptions`, for the embedded one only.
 
-        ``timeout``: seconds that may pass between two tokens, the reading of the prompt included. ``tokenizer`` is best
-        given with a URL on another machine; without it, each encoding is a round trip to the server.
+        ``options`` go with every request that has not its own. ``timeout``: seconds that may pass between two tokens,
+        the reading of the prompt included. ``tokenizer`` is best given with a URL on another machine; without it, each
+        encoding is a round trip to the server.
         """
         self.tokenizer = tokenizer
         self._is_embedded = not _is_url(str(target))
         self._target = str(target) if self._is_embedded else str(target).rstrip("/").removesuffix("/v1")
         self._api_key = api_key
         self._model_id = model_id
+        self._options = options or {}
         self._timeout = timeout
         self._server_options = server
         self._server: LlamaServer | None = None
@@ -179,7 +182,9 @@ class LlamaCppEngine:
         props = await self._props()
         name = self._model_id or Path(props.model_alias or props.model_path).name.removesuffix(".gguf")
         tokens = {"bos_token": props.bos_token, "eos_token": props.eos_token}
-        return ModelInfo(name, props.default_generation_settings.get("n_ctx"), props.chat_template, tokens)
+        context_length = props.default_generation_settings.get("n_ctx")
+        settings = {} if self._server is None else self._server.options.told(context_length)
+        return ModelInfo(name, context_length, props.chat_template, tokens, settings)
 
     async def health(self) -> None:
         """Raises `EngineUnavailableError` with the reason."""
@@ -197,7 +202,7 @@ class LlamaCppEngine:
             return
         grammar = None if request.grammar is None else for_server(request.grammar, self.tokenizer.special_tokens)
         guard = None if grammar is None else GrammarGuard(grammar, self.tokenizer, special_may_be_text=True)
-        body = _body(request, ids, grammar)
+        body = _body(request, ids, grammar, {**self._options, **request.options})
         stream = CompletionStream(self._vocabulary, sampling.logprobs)
         generation = LlamaGeneration(stream, Stops(sampling.stop, self.tokenizer.special_tokens), guard)
         async with self._turns:
@@ -302,8 +307,8 @@ class LlamaCppEngine:
 ENGINE = LlamaCppEngine
 
 
-def _body(request: GenerationRequest, ids: list[int], grammar: str | None) -> bytes:
-    if unknown := sorted(request.options.keys() - OPTIONS):
+def _body(request: GenerationRequest, ids: list[int], grammar: str | None, options: Mapping[str, Any]) -> bytes:
+    if unknown := sorted(options.keys() - OPTIONS):
         raise EngineCapabilityError(f"The engine `llamacpp` does not know these options: {', '.join(unknown)}")
     body: dict[str, Any] = {
         "prompt": ids,
@@ -313,7 +318,7 @@ def _body(request: GenerationRequest, ids: list[int], grammar: str | None) -> by
         "response_fields": FINAL_FIELDS,
         "cache_prompt": True,
         **_sampling(request.sampling),
-        **request.options,
+        **options,
     }
     if grammar is not None:
         body["grammar"] = grammar
@@ -325,9 +330,12 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
         "n_predict": sampling.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
         "seed": sampling.seed,
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
+        "repeat_penalty": sampling.repetition_penalty,
         "n_probs": None if sampling.logprobs is None else max(1, sampling.logprobs),
         "logit_bias": [[token, bias] for token, bias in sampling.logit_bias.items()] or None,
     }

@@ -155,7 +155,8 @@ class VllmEngine:
         """Raises `EngineUnavailableError`."""
         if self._model is None:
             raise EngineUnavailableError(NOT_RUNNING)
-        return ModelInfo(self._model.id, self._model.max_model_len, self._template, self._template_tokens)
+        settings = {"replicas": len(self._urls), "grammar": self._grammar}
+        return ModelInfo(self._model.id, self._model.max_model_len, self._template, self._template_tokens, settings)
 
     async def health(self) -> None:
         """Return when one of the servers answers. Raises `EngineUnavailableError` with the reason of the last."""
@@ -331,9 +332,12 @@ def _sampling(sampling: Sampling, prompt_tokens: int, limit: int | None) -> dict
         "max_tokens": min(bounds) if bounds else None,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
         "seed": sampling.seed,
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
+        "repetition_penalty": sampling.repetition_penalty,
         "logprobs": sampling.logprobs,
         "logit_bias": {str(token): bias for token, bias in sampling.logit_bias.items()} or None,
     }

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from isogloss.chat import Turn, Update
 from isogloss.errors import IsoglossError, RequestError
+from isogloss.events import Finish
 from isogloss.json_fields import Fields
 from isogloss.server import sse
 from isogloss.server.caller import caller_of
@@ -116,7 +117,7 @@ class _Making:
                 yield sse.event(completion.chunk(delta))
             async for index, update in self._updates:
                 deltas = completion.add(index, update)
-                if completion.is_over:
+                if isinstance(update.event, Finish) and completion.is_over:
                     await self._keep()  # before the client is told that it is there
                 for delta in deltas:
                     yield sse.event(completion.chunk(delta))

@@ -12,6 +12,7 @@ from isogloss.json_fields import Fields, as_choice, invalid
 from isogloss.messages import Conversation
 from isogloss.openai_chat import conversation_from_openai
 from isogloss.server.request_fields import (
+    LOCAL_SAMPLING,
     MOST_CHOICES,
     MOST_TOP_LOGPROBS,
     TUNING,
@@ -23,30 +24,33 @@ from isogloss.server.request_fields import (
 )
 from isogloss.server.strict_schemas import check_strict_schemas
 
-_KNOWN = TUNING | {
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "max_completion_tokens",
-    "max_tokens",
-    "messages",
-    "modalities",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "reasoning_effort",
-    "response_format",
-    "seed",
-    "stop",
-    "stream",
-    "stream_options",
-    "temperature",
-    "tool_choice",
-    "tools",
-    "top_logprobs",
-    "top_p",
-}
+_KNOWN = (
+    TUNING
+    | LOCAL_SAMPLING
+    | {
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "modalities",
+        "model",
+        "n",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "reasoning_effort",
+        "response_format",
+        "stop",
+        "stream",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+    }
+)
 _REFUSED = {
     "audio": "Only text can be generated.",
     "function_call": "It is deprecated: use 'tool_choice'.",

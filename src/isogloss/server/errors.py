@@ -61,6 +61,13 @@ class TooLargeError(RequestError):
     status = 413
 
 
+class UnsupportedBodyError(RequestError):
+    """The body is written in a way that is not read here."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+
 def install(app: FastAPI) -> None:
     """Answer every error of the tree and of the router in the one shape."""
     app.add_exception_handler(IsoglossError, _on_error)

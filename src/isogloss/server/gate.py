@@ -44,6 +44,8 @@ class Gate:
         if scope["type"] not in _CONNECTIONS:
             await self._app(scope, receive, send)
             return
+        if scope.get("method") == "HEAD":  # the same as GET; the server that sends the answer leaves out its body
+            scope = {**scope, "method": "GET"}
         request_id = "req_" + secrets.token_hex(16)
         token = REQUEST_ID.set(request_id)
         visit = _Visit(scope, request_id, send)

@@ -7,10 +7,14 @@ its own: no variable and no page of one is seen by another.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
+from isogloss.errors import RequestError
+from isogloss.json_fields import shown
 from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.tools import ToolKit
 
@@ -88,6 +92,19 @@ class HostedTools:
             await one.kit.close()
 
 
+_NEEDED = {"python": ("ipykernel", "jupyter_client"), "browser": ("httpx", "selectolax")}
+"""The packages of each tool."""
+
+
+def check_installed(name: str) -> None:
+    """Raises `RequestError` where a package is missing that the tool ``name`` needs."""
+    for package in _NEEDED[name]:
+        if find_spec(package) is None:
+            raise RequestError(
+                f"The tool `{name}` needs `{package}`, which is not installed: pip install 'isogloss[{name}]'"
+            )
+
+
 def python_kit() -> ToolKit:
     """A Python kernel: whatever code the model writes is run with this server's rights."""
     from isogloss.tools.python import PythonTool
@@ -96,7 +113,9 @@ def python_kit() -> ToolKit:
 
 
 def browser_kit(search_url: str | None) -> MakeKit:
-    """A browser of the web, with a search service if there is one."""
+    """A browser of the web, with a search service if there is one. Raises `RequestError` for a URL that is none."""
+    if search_url is not None:
+        _check_url(search_url)
 
     def make() -> ToolKit:
         from isogloss.tools.browser import Browser
@@ -105,3 +124,13 @@ def browser_kit(search_url: str | None) -> MakeKit:
         return Browser(HttpBackend(search_url))
 
     return make
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise RequestError(f"Expected an http or https URL for the search service, got {shown(url)}")

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from isogloss.chat import Chat
 from isogloss.dialects import Dialect, detect_dialect, get_dialect
@@ -22,6 +23,7 @@ from isogloss.server.app import create_app
 from isogloss.server.database import Database
 from isogloss.server.options import ServerOptions
 from isogloss.server.structured_log import configure
+from isogloss.server.websocket import RESTART
 
 _log = logging.getLogger("isogloss.server")
 
@@ -69,6 +71,8 @@ async def _serve(options: ServeOptions, listener: socket.socket) -> None:
         if not options.server.keys and not _is_loopback(options.host):
             _log.warning("Anyone who can reach %s may use this server: it has no API key", options.host)
         told = f"Serving {model.id} ({dialect.name} on {engine.name}) at {_address(listener)}/v1"
+        if model.settings:
+            told += "\nwith " + ", ".join(f"{name}={value}" for name, value in model.settings.items())
         await _Server(server_config(app, options.server), told).serve(sockets=[listener])
     finally:
         await engine.close()
@@ -88,12 +92,23 @@ def server_config(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http="h11",
-        ws="websockets-sansio",
+        ws=_WebSocketProtocol,
         ws_max_size=options.max_body_bytes,
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=math.ceil(options.drain_seconds),
     )
+
+
+class _WebSocketProtocol(WebSocketsSansIOProtocol):
+    """Lets the application answer what it is answering before it closes a connection."""
+
+    def shutdown(self) -> None:
+        if self.close_sent or not self.handshake_complete:
+            super().shutdown()
+        else:
+            self.stop_keepalive()
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": RESTART})
 
 
 class _Server(uvicorn.Server):

@@ -69,6 +69,7 @@ def _or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+_REPETITION_PENALTY: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": 10}
 _METADATA: Schema = {
     "type": "object",
     "maxProperties": MOST_PAIRS,
@@ -89,6 +90,11 @@ _SAMPLING: dict[str, Schema] = {
     "temperature": _number(0, 2),
     "top_p": _number(0, 1),
     "top_logprobs": _integer(0, MOST_TOP_LOGPROBS),
+    "top_k": _integer(0, 2**31 - 1),
+    "min_p": _number(0, 1),
+    "repeat_penalty": _REPETITION_PENALTY,
+    "repetition_penalty": _REPETITION_PENALTY,
+    "seed": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
     "parallel_tool_calls": _FLAG,
     "tools": _list(_OBJECT),
     "tool_choice": {"type": ["string", "object"]},
@@ -123,7 +129,6 @@ _CHAT = _fields(
     prediction=_OBJECT,
     reasoning_effort={"enum": list(REASONING_EFFORTS)},
     response_format=_OBJECT,
-    seed={"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
     stop={
         "anyOf": [{"type": "string", "minLength": 1}, _list({"type": "string", "minLength": 1}, maxItems=MOST_STOPS)]
     },
@@ -248,6 +253,7 @@ _FAILURES = {
     "401": "The key is missing or wrong.",
     "404": "There is no such thing.",
     "413": "The request is too large.",
+    "415": "The body is compressed.",
     "429": "The key has used up what it may ask for.",
     "502": "The model's answer does not hold what was asked, or the engine failed.",
     "503": "The engine or the database cannot be reached, or too much is asked for.",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 
+from isogloss.errors import RequestError
+from isogloss.json_fields import shown
 from isogloss.server.auth import ApiKey
 from isogloss.server.database import MEMORY
 from isogloss.server.hosted_tools import MakeKit
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 
 
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,3 +48,12 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that this server runs for the model, by name: ``python``, ``browser``."""
     log_content: bool = False
     """Whether requests and answers are written to the log."""
+
+    def __post_init__(self) -> None:
+        """Raises `RequestError`: a browser compares origins character by character, one of another form never fits."""
+        for origin in self.cors_origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise RequestError(
+                    f"Expected an origin such as `https://example.org` (scheme, host, port if any; no path), or `*`, "
+                    f"got {shown(origin)}"
+                )

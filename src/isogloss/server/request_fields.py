@@ -37,6 +37,9 @@ TUNING = frozenset(
 )
 """Accepted by both APIs, without effect on the answer."""
 
+LOCAL_SAMPLING = frozenset({"min_p", "repeat_penalty", "repetition_penalty", "seed", "top_k"})
+"""How local servers let their clients sample, beyond OpenAI's APIs. The two penalties are two names of one."""
+
 
 def check_fields(fields: Fields, known: Collection[str], refused: Mapping[str, str]) -> None:
     """Raises `RequestError` for a field that is refused, with the reason, and for one that is unknown."""
@@ -99,16 +102,29 @@ def logit_bias(fields: Fields) -> dict[int, float]:
     return {int(token): as_number(value, -100, 100, bias.at(token)) for token, value in bias.members.items()}
 
 
+def _repetition_penalty(fields: Fields) -> float | None:
+    if fields.has("repeat_penalty") and fields.has("repetition_penalty"):
+        raise invalid("'repeat_penalty' and 'repetition_penalty' are the same: give one of them.", "/repeat_penalty")
+    name = "repeat_penalty" if fields.has("repeat_penalty") else "repetition_penalty"
+    penalty = fields.number(name, 0, 10)
+    if penalty == 0:
+        raise invalid("Expected `float` > 0, got 0", fields.at(name))
+    return penalty
+
+
 def sampling(fields: Fields, max_tokens: int | None, logprobs: int | None) -> Sampling:
     """How to sample, from the fields that are the same in both APIs."""
     return Sampling(
         max_tokens=max_tokens,
         temperature=fields.number("temperature", 0, 2),
         top_p=fields.number("top_p", 0, 1),
+        top_k=fields.integer("top_k", 0, 2**31 - 1),
+        min_p=fields.number("min_p", 0, 1),
         seed=fields.integer("seed", -(2**63), 2**63 - 1),
         stop=stop_strings(fields),
         logprobs=logprobs,
         presence_penalty=fields.number("presence_penalty", -2, 2),
         frequency_penalty=fields.number("frequency_penalty", -2, 2),
+        repetition_penalty=_repetition_penalty(fields),
         logit_bias=logit_bias(fields),
     )

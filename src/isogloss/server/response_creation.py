@@ -60,8 +60,6 @@ async def _history(service: Service, owner: str, fields: Fields, known: Mapping[
             raise invalid(
                 "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.", "/previous_response_id"
             )
-        if not fields.boolean("store", True):
-            raise invalid("A response of a conversation is stored: 'store' cannot be false.", "/store")
         items = await service.state.conversations.items(owner, conversation)
         if items is None:
             raise NotFoundError(
@@ -79,7 +77,7 @@ def _conversation_id(fields: Fields) -> str | None:
 
 
 async def _chain(service: Service, owner: str, response_id: str, known: Mapping[str, StoredResponse]) -> list[Item]:
-    """All items of a chain of responses, the oldest first. Raises `NotFoundError` when one of them is gone."""
+    """All items of a chain of responses, the oldest first. Raises `RequestError` when one of them is gone."""
     local: list[StoredResponse] = []
     wanted: str | None = response_id
     while wanted is not None and wanted in known:
@@ -88,7 +86,7 @@ async def _chain(service: Service, owner: str, response_id: str, known: Mapping[
     chain = [] if wanted is None else await service.state.responses.chain(owner, wanted)
     if wanted is not None and (not chain or chain[0].previous_id is not None):
         missing = chain[0].previous_id if chain else wanted
-        raise NotFoundError(
+        raise RequestError(  # a 400 at OpenAI, too: it is the request that is wrong, not its URL
             f"Previous response with id '{missing}' not found.",
             pointer="/previous_response_id",
             code="previous_response_not_found",

@@ -72,6 +72,7 @@ class ResponseOutput:
         self._opened = -1
         self._item: dict[str, Any] | None = None
         self._part: dict[str, Any] | None = None
+        self._part_place: dict[str, Any] = {}
         self._said: list[str] = []
 
     def add(self, update: Update) -> Iterator[StreamEvent]:
@@ -108,7 +109,7 @@ class ResponseOutput:
             yield from self._close_part()
             yield self._open_part(kind)
         self._said.append(text)
-        delta: dict[str, Any] = {**self._place(), "delta": text}
+        delta: dict[str, Any] = {**self._part_place, "delta": text}
         if kind == "output_text":
             delta["logprobs"] = self._log(logprobs)
         yield f"{part.events}.delta", delta
@@ -119,8 +120,9 @@ class ResponseOutput:
         if kind == "output_text":
             self._part |= {"annotations": [], "logprobs": []}
         self._said = []
+        self._part_place = {**self._item_place(), "content_index": len(self._item["content"])}
         self._item["content"].append(self._part)
-        return "response.content_part.added", {**self._place(), "part": self._part}
+        return "response.content_part.added", {**self._part_place, "part": self._part}
 
     def _close_part(self) -> Iterator[StreamEvent]:
         if self._part is None:
@@ -128,11 +130,11 @@ class ResponseOutput:
         kind = self._part["type"]
         part = _PARTS[kind]
         self._part[part.field] = "".join(self._said)
-        done = {**self._place(), part.field: self._part[part.field]}
+        done = {**self._part_place, part.field: self._part[part.field]}
         if kind == "output_text":
             done["logprobs"] = self._part["logprobs"]
         yield f"{part.events}.done", done
-        yield "response.content_part.done", {**self._place(), "part": self._part}
+        yield "response.content_part.done", {**self._part_place, "part": self._part}
         self._part = None
 
     def _log(self, logprobs: Sequence[TokenLogprob]) -> list[dict[str, Any]]:
@@ -218,10 +220,6 @@ class ResponseOutput:
     def _item_place(self) -> dict[str, Any]:
         assert self._item is not None
         return {"item_id": self._item["id"], "output_index": self._opened}
-
-    def _place(self) -> dict[str, Any]:
-        assert self._item is not None
-        return {**self._item_place(), "content_index": max(len(self._item["content"]) - 1, 0)}
 
 
 def _empty(kind: str) -> dict[str, Any]:

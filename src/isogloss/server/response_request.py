@@ -14,6 +14,7 @@ from isogloss.openai_responses import conversation_from_responses
 from isogloss.server.hosted_tools import HostedTools, MakeKit
 from isogloss.server.items import Item, kept_items
 from isogloss.server.request_fields import (
+    LOCAL_SAMPLING,
     MOST_TOP_LOGPROBS,
     TUNING,
     VERBOSITIES,
@@ -41,28 +42,32 @@ _INCLUDABLE = (
 _SUMMARIES = ("auto", "concise", "detailed", "none")
 """What ``reasoning.summary`` may ask for. The reasoning is open here, as ``reasoning_text``; it is never summarized."""
 
-_KNOWN = (TUNING - {"prediction", "verbosity"}) | {
-    "background",
-    "conversation",
-    "include",
-    "input",
-    "instructions",
-    "max_output_tokens",
-    "max_tool_calls",
-    "model",
-    "parallel_tool_calls",
-    "previous_response_id",
-    "reasoning",
-    "stream",
-    "stream_options",
-    "temperature",
-    "text",
-    "tool_choice",
-    "tools",
-    "top_logprobs",
-    "top_p",
-    "truncation",
-}
+_KNOWN = (
+    (TUNING - {"prediction", "verbosity"})
+    | LOCAL_SAMPLING
+    | {
+        "background",
+        "conversation",
+        "include",
+        "input",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "model",
+        "parallel_tool_calls",
+        "previous_response_id",
+        "reasoning",
+        "stream",
+        "stream_options",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+    }
+)
 _REFUSED = {
     "context_management": "The context is never changed here.",
     "moderation": "Nothing is moderated here.",

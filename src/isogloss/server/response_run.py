@@ -42,6 +42,8 @@ class ResponseRun:
     def __init__(self, service: Service, owner: str, asked: ResponseRequest, model: str) -> None:
         self.asked = asked
         self.response = ResponseObject(asked, model)
+        self.stored = StoredResponse(self.response.fields, asked.input_items, asked.background)
+        """The response as it is now, with its input."""
         self.owner = owner
         self.journal: Journal = self._journal(service)
         self._service = service
@@ -58,11 +60,6 @@ class ResponseRun:
     @property
     def id(self) -> str:
         return self.response.id
-
-    @property
-    def stored(self) -> StoredResponse:
-        """The response as it is now, with its input."""
-        return StoredResponse(self.response.fields, self.asked.input_items, self.asked.background)
 
     async def whole(self) -> dict[str, Any]:
         """Make the response without a stream. Raises what the turn raises."""

@@ -2,13 +2,16 @@
 
 A client sends ``{"type": "response.create", ...}`` with the fields of ``POST /v1/responses``, and gets the events of
 the stream as messages. Requests of one ``stream_id`` are answered one after the other, those of different ones side by
-side, and events carry it. A response that is not stored can be continued on the same connection. With
-``"generate": false`` nothing is generated: the request is checked and becomes a response that can be continued.
+side, and events carry it. A response that is not stored can be continued on the same connection, until a request that
+continues it fails. With ``"generate": false`` nothing is generated: the request is checked and becomes a response that
+can be continued. When the server stops, what it answers is answered to its end, and the connection is closed with
+`RESTART`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict
 from typing import Any
@@ -17,10 +20,11 @@ import msgspec
 from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
-from isogloss.errors import IsoglossError, RequestError
-from isogloss.json_fields import Fields, invalid, kind_of
+from isogloss.errors import IsoglossError
+from isogloss.json_fields import Fields, invalid
 from isogloss.server.caller import caller_of
 from isogloss.server.errors import defect_body, error_body
+from isogloss.server.request_body import decoded_object
 from isogloss.server.response_creation import prepare
 from isogloss.server.response_run import ResponseRun
 from isogloss.server.response_store import StoredResponse
@@ -28,12 +32,18 @@ from isogloss.server.service import Service
 
 _log = logging.getLogger("isogloss.server")
 
+RESTART = 1012
+"""The close code that says that the server stops, and may be there again soon."""
+
 MOST_LANES = 16
 MOST_WAITING = 32
 """Requests of one lane that may wait; a client that sends more is not read until they are answered."""
 
 _KEPT = 32
 """Responses that are not stored and can be continued: the newest of a connection."""
+
+_OWN_FIELDS = frozenset({"type", "stream_id", "generate", "stream"})
+"""What is said to the connection, not to the API."""
 
 _Body = dict[str, Any]
 
@@ -47,8 +57,9 @@ def responses_websocket(service: Service) -> APIRouter:
         connection = _Connection(service, websocket)
         try:
             await connection.serve()
-        except WebSocketDisconnect:
-            pass
+        except WebSocketDisconnect as gone:
+            if gone.code == RESTART:
+                await connection.finish()
         finally:
             await connection.close()
 
@@ -65,6 +76,8 @@ class _Connection:
         self._known: OrderedDict[str, StoredResponse] = OrderedDict()
         self._lanes: dict[str | None, tuple[asyncio.Queue[_Body], asyncio.Task[None]]] = {}
         self._sending = asyncio.Lock()
+        self._answering: set[str | None] = set()
+        self._is_stopping = False
 
     async def serve(self) -> None:
         """Read requests until the client goes away. Raises `WebSocketDisconnect`."""
@@ -74,11 +87,21 @@ class _Connection:
                 raise WebSocketDisconnect(message.get("code", 1000))
             lane: str | None = None
             try:
-                body = _decoded(message.get("text") or message.get("bytes") or "")
+                body = decoded_object(message.get("text") or message.get("bytes") or "", "message")
                 lane = Fields(body, "").optional_string("stream_id")
                 await self._queue(lane).put(body)
             except IsoglossError as error:
                 await self._send_error(error, lane)
+
+    async def finish(self) -> None:
+        """Answer what is being answered to its end, begin nothing more, and close the connection."""
+        self._is_stopping = True
+        for lane, (_, task) in self._lanes.items():
+            if lane not in self._answering:
+                task.cancel()
+        await asyncio.gather(*[task for _, task in self._lanes.values()], return_exceptions=True)
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # the client may be gone
+            await self._websocket.close(RESTART, "The server is stopping.")
 
     async def close(self) -> None:
         """Stop everything."""
@@ -97,8 +120,9 @@ class _Connection:
         return self._lanes[lane][0]
 
     async def _answer_all(self, lane: str | None, queue: asyncio.Queue[_Body]) -> None:
-        while True:
+        while not self._is_stopping:
             body = await queue.get()
+            self._answering.add(lane)
             try:
                 await self._answer(lane, body)
             except IsoglossError as error:
@@ -108,25 +132,42 @@ class _Connection:
             except Exception:
                 _log.exception("A request of a WebSocket failed")
                 await self._send({"type": "error", "status": 500, "error": defect_body()}, lane)
+            finally:
+                self._answering.discard(lane)
 
     async def _answer(self, lane: str | None, body: _Body) -> None:
         fields = Fields(body, "")
-        fields.choice("type", ("response.create",))
-        if fields.boolean("background", False):
-            raise invalid("Background responses cannot be made over a WebSocket.", "/background")
-        generates = fields.boolean("generate", True)
-        own = {"type", "stream_id", "generate", "stream"}
-        asked = {name: value for name, value in body.items() if name not in own}
-        run = await prepare(self._service, self._owner, asked, self._known)
-        if generates:
-            await run.begin()
-            await self._send_events(lane, run)
-        else:
-            await self._send_prepared(lane, run)
+        continued = fields.optional_string("previous_response_id")
+        try:
+            run = await self._run(lane, fields)
+        except IsoglossError:
+            self._forget(continued)
+            raise
+        if run.response.status == "failed":
+            self._forget(continued)
         if not run.asked.store:
             self._known[run.id] = run.stored
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
+
+    async def _run(self, lane: str | None, fields: Fields) -> ResponseRun:
+        """The response to a request, once it was sent."""
+        fields.choice("type", ("response.create",))
+        if fields.boolean("background", False):
+            raise invalid("Background responses cannot be made over a WebSocket.", "/background")
+        asked = {name: value for name, value in fields.members.items() if name not in _OWN_FIELDS}
+        run = await prepare(self._service, self._owner, asked, self._known)
+        if fields.boolean("generate", True):
+            await run.begin()
+            await self._send_events(lane, run)
+        else:
+            await self._send_prepared(lane, run)
+        return run
+
+    def _forget(self, response_id: str | None) -> None:
+        """What could not be continued is not there to be tried again."""
+        if response_id is not None:
+            self._known.pop(response_id, None)
 
     async def _send_events(self, lane: str | None, run: ResponseRun) -> None:
         try:
@@ -148,13 +189,3 @@ class _Connection:
         data = msgspec.json.encode(told).decode()
         async with self._sending:
             await self._websocket.send_text(data)
-
-
-def _decoded(message: str | bytes) -> _Body:
-    try:
-        body = msgspec.json.decode(message)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise RequestError(f"The message is not valid JSON: {error}", code="invalid_json") from None
-    if not isinstance(body, dict):
-        raise RequestError(f"Expected `object` as the message, got `{kind_of(body)}`", code="invalid_json")
-    return body

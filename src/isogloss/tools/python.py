@@ -4,7 +4,7 @@
 and delete files, use the network and start processes. The kernel is a process of its own, which protects nothing but
 this process. Run it inside a container or a virtual machine, or give ``connection_file`` of a kernel that runs in one.
 
-Needs the extra ``python-tool`` (jupyter-client, ipykernel).
+Needs the extra ``python`` (jupyter-client, ipykernel).
 """
 
 from __future__ import annotations

@@ -1,30 +1,16 @@
-"""Transcripts from one dialect to another.
-
-A transcript is a JSON object in one of two forms:
-
-- ``{"output": text, "tools": [...], "starts_in": "reasoning"}``: one turn of a model, raw. ``tools`` decide how values
-  are typed, ``starts_in`` says where the prompt left off; both may be missing.
-- ``{"messages": [...], "tools": [...]}``: a conversation in plain messages, calls and results written into the text,
-  as `Dialect.inband` makes it. Messages with ``tool_calls`` and of role ``tool``, as the Chat Completions API has them,
-  are taken too.
-
-Other members are kept as they are. Nothing is lost silently: what the target cannot carry, and what the source wrote
-that is no call, is a `Loss`.
-"""
+"""Transcripts read, and written in another dialect."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from isogloss.dialects import Dialect
 from isogloss.errors import ConversationError, RequestError, UnrepresentableError
-from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage, UserMessage
+from isogloss.messages import AssistantMessage, Conversation, Message, Tool, ToolCall, ToolMessage, UserMessage
+from isogloss.transcripts._results import read_results
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -39,6 +25,37 @@ class Converted(msgspec.Struct, frozen=True):
 
     transcript: dict[str, Any] | None
     losses: tuple[Loss, ...] = ()
+
+
+class ReadTranscript(msgspec.Struct, frozen=True):
+    """What a transcript says: reasoning, calls and results as such, the description of tools left out of the texts."""
+
+    conversation: Conversation
+    losses: tuple[Loss, ...] = ()
+
+
+def read_transcript(dialect: Dialect, transcript: Mapping[str, Any]) -> ReadTranscript:
+    """The conversation in a transcript with ``messages`` whose markup is ``dialect``'s: to render it as a prompt with a
+    loss mask, or to verify it. Raises `ConversationError` for what is no transcript."""
+    if not isinstance(transcript.get("messages"), list):
+        raise ConversationError("Expected `messages` (an array) in a transcript")
+    losses: list[Loss] = []
+    tools = _tools(transcript)
+    told = dialect.tool_prompt(tools) if tools else ""
+    messages: list[Message] = []
+    for _, message, said in Converter(dialect, dialect)._read(transcript, tools, losses):
+        if isinstance(said, AssistantMessage):
+            messages.append(said)
+        elif said:
+            messages.extend(said)
+        else:
+            content = str(message.get("content") or "")
+            [plain] = Conversation.from_openai({"messages": [{**message, "content": content}]}).messages
+            if told and told in content:
+                plain = msgspec.structs.replace(plain, text=content.replace(told, "").strip())
+            if plain.text or not content:
+                messages.append(plain)
+    return ReadTranscript(Conversation(tuple(messages), tools), tuple(losses))
 
 
 class Converter:
@@ -71,9 +88,28 @@ class Converter:
 
     def _messages(self, transcript: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
         tools = _tools(transcript)
-        pending: list[ToolCall] = []
         messages: list[dict[str, Any]] = []
         results: list[ToolMessage] = []
+        for pointer, message, said in self._read(transcript, tools, losses):
+            if isinstance(said, list) and said:
+                results += said
+                continue
+            self._write_results(results, messages, pointer, losses)
+            if isinstance(said, AssistantMessage):
+                messages.append({"role": "assistant", "content": self._written(said, tools)})
+            elif message.get("role") in ("system", "developer"):
+                messages.append({**message, "content": self._instructions(message.get("content") or "", tools)})
+            else:
+                messages.append(dict(message))
+        self._write_results(results, messages, "/messages", losses)
+        return {**transcript, "messages": messages}
+
+    def _read(
+        self, transcript: Mapping[str, Any], tools: Sequence[Tool], losses: list[Loss]
+    ) -> Iterator[tuple[str, Mapping[str, Any], AssistantMessage | list[ToolMessage]]]:
+        """Each message with where it is and what it says: the assistant's turn, results, or (an empty list) only what
+        stands there."""
+        pending: list[ToolCall] = []
         for position, message in enumerate(transcript["messages"]):
             pointer = f"/messages/{position}"
             if not isinstance(message, Mapping):
@@ -81,21 +117,13 @@ class Converter:
             role, content = message.get("role"), message.get("content") or ""
             if not isinstance(content, str):
                 raise ConversationError("Expected `str`", pointer=f"{pointer}/content")
-            found = self._results(role, message, content, pending)
-            if found:
-                results += found
-                continue
-            self._write_results(results, messages, pointer, losses)
+            results = self._results(role, message, content, pending)
             if role == "assistant":
                 turn = self._assistant(message, content, tools, pointer, losses)
                 pending = list(turn.tool_calls)
-                messages.append({"role": "assistant", "content": self._written(turn, tools)})
-            elif role in ("system", "developer"):
-                messages.append({**message, "content": self._instructions(content, tools)})
+                yield pointer, message, turn
             else:
-                messages.append(dict(message))
-        self._write_results(results, messages, "/messages", losses)
-        return {**transcript, "messages": messages}
+                yield pointer, message, results
 
     def _assistant(
         self, message: Mapping[str, Any], content: str, tools: Sequence[Tool], pointer: str, losses: list[Loss]
@@ -159,108 +187,6 @@ class Converter:
         """A system text in which the source's description of tools gives way to the target's."""
         told = self.source.tool_prompt(tools) if tools else ""
         return text.replace(told, self.target.tool_prompt(tools)) if told else text
-
-
-class _Results(msgspec.Struct, frozen=True):
-    """How a dialect writes results, found out from what its renderer makes of stand-ins."""
-
-    one: re.Pattern[str]
-    run: re.Pattern[str]
-    is_framed: bool
-    """Whether results can be told from any other text."""
-    between: str
-    """What stands between two of them."""
-    is_escaped: bool
-    """Whether their text is the inside of a JSON string."""
-
-
-def read_results(dialect: Dialect, text: str, expected: int = 0) -> list[ToolMessage]:
-    """The results that `Dialect.render_results` wrote as ``text``; an empty list where it is something else.
-
-    Where the format puts nothing around results, a text is ``expected`` of them if it has as many lines (or one is
-    expected), and none without any being expected.
-    """
-    written = _results_of(dialect)
-    if not written.is_framed:
-        lines = [text] if expected == 1 else text.split(written.between)
-        return [ToolMessage("", "", line) for line in lines] if expected and len(lines) == expected else []
-    if written.run.fullmatch(text) is None:
-        return []
-    return [_result(match, is_escaped=written.is_escaped) for match in written.one.finditer(text)]
-
-
-def _result(match: re.Match[str], *, is_escaped: bool) -> ToolMessage:
-    groups = match.groupdict()
-    is_error = match["text"] is None
-    text: str = match["error_text"] if is_error else match["text"]
-    if is_escaped:
-        text = json.loads(f'"{text}"')
-    name = groups.get("error_name") if is_error else groups.get("name")
-    return ToolMessage(groups.get("id") or "", name or "", text, is_error)
-
-
-@lru_cache(maxsize=64)
-def _results_of(dialect: Dialect) -> _Results:
-    one, other = (ToolMessage(f"IDX{n}", f"NAMEX{n}", f"TEXTX{n}") for n in (1, 2))
-    single, both = dialect.render_results([one]), dialect.render_results([one, other])
-    start, end = _frame(single, both)
-    body = single[len(start) : len(single) - len(end)]
-    between = both[len(start) + len(body) : len(both) - len(end) - len(body)]
-    body = _counted(body, both[len(both) - len(end) - len(body) : len(both) - len(end)])
-    escaped = "\\n" in dialect.render_results([msgspec.structs.replace(one, text="a\nb")])
-    failed = dialect.render_results([msgspec.structs.replace(one, is_error=True)])
-    text = r'(?:[^"\\]|\\.)*' if escaped else ".*?"
-    pattern = _pattern(body, text)
-    if failed != single:
-        pattern += "|" + _pattern(failed[len(start) : len(failed) - len(end)], text, "error_")
-    plain = re.sub(r"\(\?P<\w+>", "(?:", re.sub(r"\(\?P=\w+\)", r"[^\\n]*?", pattern))
-    run = rf"{re.escape(start)}(?:{plain})(?:{re.escape(between)}(?:{plain}))*{re.escape(end)}"
-    is_framed = single != one.text
-    return _Results(re.compile(pattern, re.DOTALL), re.compile(run, re.DOTALL), is_framed, between, escaped)
-
-
-def _frame(single: str, both: str) -> tuple[str, str]:
-    """What stands around a run of results, once, however many there are: the longest ends that both renders share and
-    that hold nothing of a result."""
-    first = min(single.find(word) for word in ("IDX1", "NAMEX1", "TEXTX1") if word in single)
-    second = min(both.find(word) for word in ("IDX2", "NAMEX2", "TEXTX2") if word in both)
-    lead = single[:first]
-    opener = _common_suffix(lead, both[:second])
-    closing = _common_suffix(single, both.replace("X2", "X1"))
-    last = max(single.rfind(word) + len(word) for word in ("IDX1", "NAMEX1", "TEXTX1") if word in single)
-    tail = single[last:]
-    before_second = both[: second - len(opener)] if opener else both[:second]
-    closer = _common_prefix(tail, before_second[before_second.rfind("X1") + 2 :])
-    return lead[: len(lead) - len(opener)], tail[len(closer) :] if len(closing) >= len(tail) else ""
-
-
-def _common_prefix(one: str, other: str) -> str:
-    length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
-        length += 1
-    return one[:length]
-
-
-def _common_suffix(one: str, other: str) -> str:
-    return _common_prefix(one[::-1], other[::-1])[::-1]
-
-
-def _counted(first: str, second: str) -> str:
-    """The text of a first result with a stand-in for what only counts the results."""
-    second = second.replace("X2", "X1")
-    return "".join([a if a == b or not a.isdecimal() else "COUNT" for a, b in zip(first, second, strict=True)])
-
-
-def _pattern(body: str, text: str, prefix: str = "") -> str:
-    pattern = re.escape(body)
-    for word, group, content in (
-        ("COUNT", f"{prefix}count", r"\d+"),
-        ("IDX1", f"{prefix}id", r"[^\n]*?"),
-        ("NAMEX1", f"{prefix}name", r"[^\n]*?"),
-        ("TEXTX1", f"{prefix}text", text),
-    ):
-        pattern = pattern.replace(word, f"(?P<{group}>{content})", 1).replace(word, f"(?P={group})")
-    return pattern
 
 
 def _assigned(result: ToolMessage, pending: list[ToolCall]) -> ToolMessage:

@@ -312,9 +312,10 @@ def check_accepted(
     assert found.is_accepted, f"refused at {found.offset}: {output[: found.offset]!r} | {output[found.offset :]!r}"
 
 
-def check_generated(dialect: Dialect, tools: Sequence[Tool], seed: int, *, most: int = 400, **options: Any) -> None:
+def check_generated(dialect: Dialect, tools: Sequence[Tool], seed: int, *, most: int = 400, **options: Any) -> bool:
     """Law 3, the other half: a turn that random choices make under the constraint scans without `Malformed`, its calls
-    are of the tools, and their arguments and the answer satisfy their schemas."""
+    are of the tools, and their arguments and the answer satisfy their schemas. Returns whether the turn came to its
+    end within ``most`` bytes."""
     constraint = dialect.constraint(tools, **options)
     output, is_whole = random_output(constraint, seed, most)
     starts_in = "reasoning" if options.get("reasoning") == "open" else "text"
@@ -332,6 +333,7 @@ def check_generated(dialect: Dialect, tools: Sequence[Tool], seed: int, *, most:
         _validate(response_format.schema or {"type": "object"}, json.loads(message.text))
     if is_whole and options.get("tool_choice") == "required":
         assert message.tool_calls, f"no call in {output!r}"
+    return is_whole
 
 
 def _validate(schema: Any, value: Any) -> None:

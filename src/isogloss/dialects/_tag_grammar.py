@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from isogloss.errors import UnrepresentableError
+from isogloss.errors import UnrepresentableError, UnsatisfiableSchemaError
 from isogloss.grammar import (
     Choice,
     Literal,
@@ -69,7 +69,7 @@ def parameters(
 def arguments(schema: Any, parameter: Parameter, further: Parameter, spell: Callable[[str], str] = str) -> Term:
     """The arguments of a call in the order of the schema of its parameters. ``further`` writes those whose keys are not
     listed."""
-    name = f"arguments_{blake2s(msgspec.json.encode(schema, order='sorted'), digest_size=6).hexdigest()}"
+    name = f"arguments_{blake2s(msgspec.json.encode(schema), digest_size=6).hexdigest()}"
     ways = []
     for number, case in enumerate(argument_cases(schema)):
         term = _case(case, list(listed(case.arguments, parameter, spell)), further, f"{name}_{number}")
@@ -94,6 +94,6 @@ def listed(
     for argument in arguments:
         try:
             yield parameter(Literal(spell(argument.name)), argument.view), argument.is_required
-        except UnrepresentableError:
+        except (UnrepresentableError, UnsatisfiableSchemaError):
             if argument.is_required:
                 raise

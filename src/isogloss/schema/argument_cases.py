@@ -6,6 +6,7 @@ canonical form, whose shapes of objects are the cases: which keys there are, wha
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -65,6 +66,13 @@ def argument_cases(schema: Any) -> tuple[ArgumentCase, ...]:
     view = SchemaView(schema)
     if assertions(view) <= _LISTS_PROPERTIES and len(view.parts) == 1 and view.required <= view.properties.keys():
         return (ArgumentCase(_listed(view), _others(view)),)
+    return _spelled_out(msgspec.json.encode(schema))
+
+
+@functools.lru_cache(maxsize=256)
+def _spelled_out(text: bytes) -> tuple[ArgumentCase, ...]:
+    schema = msgspec.json.decode(text)
+    view = SchemaView(schema)
     cases = _Cases(schema, view)
     cases.add(cases.canonical.root)
     if not cases.found:
@@ -75,7 +83,11 @@ def argument_cases(schema: Any) -> tuple[ArgumentCase, ...]:
 
 
 def _listed(view: SchemaView) -> tuple[Argument, ...]:
-    return tuple(Argument(name, member, name in view.required) for name, member in view.properties.items())
+    return tuple(
+        Argument(name, member, name in view.required)
+        for name, member in view.properties.items()
+        if member.schema is not False or name in view.required
+    )
 
 
 def _others(view: SchemaView) -> SchemaView | None:

@@ -6,6 +6,7 @@ of terminals over decoded text, as `isogloss.schema.scalar_terminals` makes them
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -39,7 +40,12 @@ class TextValues(msgspec.Struct, frozen=True):
 
 def text_values(schema: Any) -> TextValues:
     """The values of a schema. Raises what `Canonical` does."""
-    canonical = Canonical(schema)
+    return _read(msgspec.json.encode(schema))
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(schema: bytes) -> TextValues:
+    canonical = Canonical(msgspec.json.decode(schema))
     found = _Found(canonical)
     found.add(canonical.root)
     return TextValues(

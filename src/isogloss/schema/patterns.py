@@ -644,35 +644,42 @@ def terminal(pattern: str, spelling: Spelling = IN_JSON) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def engine_pattern(pattern: str) -> str | None:
-    """The pattern as the engine's own JSON Schema compiler takes it, in the syntax of Rust's ``regex``.
+    """The pattern as the engine's own JSON Schema compiler takes it, in the syntax of Rust's ``regex``; None where it
+    cannot be told so.
 
-    None where it cannot be told so, or would be another set of texts: that compiler takes no raw DEL and no numeric
-    escape of ``<`` and ``>``, so neither may be in a string that matches.
+    That compiler takes no numeric escape of some characters where a pattern is, and DEL by its escape only, so that a
+    string has fewer spellings than in `terminal`.
     """
     try:
         node = _Parser(pattern).parse()
+        if _size(node) > MAXIMUM_SIZE:
+            return None
+        placed = [found for sequence in _unfold(node) if (found := _anchored(sequence)) is not None]
     except UnsupportedPatternError:
         return None
-    items = node.items if isinstance(node, Sequence) else (node,)
-    if len(items) < 2 or items[0] != Anchor("start") or items[-1] != Anchor("end"):
+    if not placed or any(_special(item) or _is_loose(item) for items, _, _ in placed for item in items):
         return None
-    inner = items[1:-1]
-    if any(map(_special, inner)) or any(map(_holds_unsafe, inner)) or _size(node) > MAXIMUM_SIZE:
-        return None
-    return f"^{''.join(map(_plainly, inner))}$"
+    options = [
+        f"{'' if start else _ANYTHING}{''.join(map(_plainly, items))}{'' if end else _ANYTHING}"
+        for items, start, end in placed
+    ]
+    return f"^{options[0]}$" if len(options) == 1 else f"^(?:{'|'.join(options)})$"
 
 
-_UNSAFE = _mask("<>\x7f")
+_ANYTHING = r"[\s\S]*"
+_ESCAPED = _mask('"\\')
 
 
-def _holds_unsafe(node: Node) -> bool:
+def _is_loose(node: Node) -> bool:
+    """Whether the compiler would take ``\\"`` or ``\\\\`` for a character that is none of the node's: it does where all
+    control characters are allowed (llguidance 1.9)."""
     if isinstance(node, Class):
-        return bool(node.characters.ascii & _UNSAFE)
+        return bool(node.characters.ascii & 1) and node.characters.ascii & _ESCAPED != _ESCAPED
     if isinstance(node, Sequence):
-        return any(map(_holds_unsafe, node.items))
+        return any(map(_is_loose, node.items))
     if isinstance(node, Choice):
-        return any(map(_holds_unsafe, node.options))
-    return isinstance(node, Repeat) and _holds_unsafe(node.item)
+        return any(map(_is_loose, node.options))
+    return isinstance(node, Repeat) and _is_loose(node.item)
 
 
 def strict_spelling(pattern: str) -> str:

@@ -83,7 +83,7 @@ def string(writer: GrammarWriter, node: CanonicalSchema, view: forms.StringView)
     if parts is None:
         return writer.shared("JSON_STRING")
     expression = " & ".join(parts)
-    if len(parts) > 2 and is_empty(expression):
+    if len(parts) > 1 and is_empty(expression):
         return None
     return writer.terminal(expression)
 
@@ -134,6 +134,15 @@ def string_parts(
         unit = FREE_CHARACTER if free and not parts else ANY_CHARACTER
         parts.insert(0, f'/"(?:{unit}){bounds}"/')
     return parts
+
+
+def strings_terminal(patterns: tuple[str, ...], low: int, high: int | None) -> str:
+    """The strings that match all patterns and have a length within bounds.
+
+    Raises `UnsupportedPatternError` as `terminal` does.
+    """
+    bounds = f"{{{low},{'' if high is None else high}}}"
+    return " & ".join([f'/"(?:{ANY_CHARACTER}){bounds}"/', *(f"({terminal(pattern)})" for pattern in patterns)])
 
 
 def _languages(writer: GrammarWriter, owner: CanonicalSchema, view: forms.StringView) -> list[str]:

@@ -7,7 +7,7 @@ none. What the vocabulary has of such tokens is indexed once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from isogloss.schema.json_watch import LONGEST_NUMBER, JsonWatch
@@ -23,6 +23,34 @@ _LONGEST_DIGITS = 32
 """Digits that one token may have."""
 
 
+class WholeKeys:
+    """Tokens that may hold whole keys, by each text between two of their quotes."""
+
+    def __init__(self, tokens: list[int], bytes_of: Callable[[int], bytes]) -> None:
+        self.by_key: dict[bytes, list[int]] = {}
+        self.unclear: list[int] = []
+        """Those that hold an escape, or quotes enough to repeat a key of their own."""
+        for token in tokens:
+            data = bytes_of(token)
+            if b"\\" in data or data.count(b'"') > 3:
+                self.unclear.append(token)
+                continue
+            for text in data.split(b'"')[1:-1]:
+                self.by_key.setdefault(text, []).append(token)
+
+    def repeating(self, watch: JsonWatch) -> Iterator[int]:
+        """Those that may hold a key that came before, in any object that is open."""
+        yield from self.unclear
+        for known in watch.known_names():
+            if len(known) > len(self.by_key):
+                for text, tokens in self.by_key.items():
+                    if text.decode("utf-8", "surrogatepass") in known:
+                        yield from tokens
+            else:
+                for name in known:
+                    yield from self.by_key.get(name.encode("utf-8", "surrogatepass"), ())
+
+
 class TokenIndex:
     """Tokens of one vocabulary by what they may close. A head is what stands before a token's first quote."""
 
@@ -34,9 +62,9 @@ class TokenIndex:
         self.escaped_heads: list[int] = []
         """Those whose head has a backslash."""
         self.two_quotes: list[int] = []
-        """With two quotes or more: outside a string one may hold a whole key or string."""
+        """With two quotes or more."""
         self.three_quotes: list[int] = []
-        """With three or more: inside a string one may."""
+        """With three or more."""
         self.closing_after_quote: list[int] = []
         """That end a string and then what it is in."""
         self.opening: set[int] = set()
@@ -50,6 +78,10 @@ class TokenIndex:
         for token in range(tokenizer.vocabulary_size):
             if token not in self.special:
                 self._add(token, tokenizer.token_bytes(token))
+        self.keys_outside = WholeKeys(self.two_quotes, tokenizer.token_bytes)
+        """Tokens that may hold a whole key where they begin outside of strings."""
+        self.keys_inside = WholeKeys(self.three_quotes, tokenizer.token_bytes)
+        """Those that may do so where they begin inside of one."""
 
     def _add(self, token: int, data: bytes) -> None:
         if b'"' in data:
@@ -144,7 +176,10 @@ class GuardedMask:
         if guards.open_keys:
             if place.mode == "key":
                 self._take_repeated_keys()
-            self._take(index.three_quotes if place.mode in ("key", "string") else index.two_quotes)
+                self._take(index.three_quotes)  # one may repeat the key at hand
+            else:
+                holding = index.keys_inside if place.mode == "string" else index.keys_outside
+                self._take(holding.repeating(self._watch))
         if not guards.escaped_keys:
             self._take(index.escapes_with_quote)
             if place.mode == "key":

@@ -72,6 +72,8 @@ class Canonical:
 
     def _canonicalize(self) -> CanonicalSchema:
         document = self.document
+        if self.draft >= 19:
+            document = weakening.with_conditions_as_choices(document)
         if self._cases > cases.FEW_CASES or self._wide:
             document = cases.with_fewer_cases(document)
             most, _ = cases.survey(document)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -171,6 +172,14 @@ class JsonWatch:
         if place.mode != "key" or place.container is None or not self.guards.open_keys:
             return None
         return place.container.known
+
+    def known_names(self) -> Iterator[dict[str, int]]:
+        """The keys of every object that is open, the innermost first, and some that were taken back."""
+        container = self.place.container
+        while container is not None:
+            if container.is_object and container.known:
+                yield container.known
+            container = container.outer
 
     def may_repeat_by_escapes(self) -> bool:
         """Whether the key at hand could become an earlier one by an escape."""

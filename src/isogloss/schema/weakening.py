@@ -49,6 +49,58 @@ def with_strict_patterns(schema: Any) -> Any:
     return rewritten
 
 
+def with_conditions_as_choices(schema: Any) -> Any:
+    """The schema with each ``if`` that holds a choice spelled as a choice itself, where ``unevaluated*`` is about.
+
+    The canonical form (jsonschema-rs 0.61) forgets what the branches of a choice evaluate when the choice always holds
+    and stands in an ``if``.
+    """
+    words = set(_words(schema))
+    if words.isdisjoint(_UNEVALUATED) or "if" not in words or any("/if/" in word for word in words):
+        return schema
+    return _without_conditions(schema)
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Every key, and every string that is a reference."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            if key == "$ref" and isinstance(item, str):
+                yield item.replace("/then/", "/if/").replace("/else/", "/if/") + "/"
+            yield from _words(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _words(item)
+
+
+def _without_conditions(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_conditions(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rewritten = {}
+    for key, value in schema.items():
+        if key in _NAMED or key in ("dependentSchemas", "dependencies"):
+            named = value.items() if isinstance(value, dict) else ()
+            rewritten[key] = {name: _without_conditions(item) for name, item in named}
+        elif key in _LISTED or key in _SINGLE or key in _HOLDING:
+            rewritten[key] = _without_conditions(value)
+        else:
+            rewritten[key] = value
+    condition = rewritten.get("if")
+    together = rewritten.get("allOf", [])
+    if condition is None or not isinstance(together, list) or not {"anyOf", "oneOf"} & set(_words(condition)):
+        return rewritten
+    then, otherwise = rewritten.get("then", True), rewritten.get("else", True)
+    choice = {"anyOf": [{"allOf": [condition, then]}, {"allOf": [{"not": condition}, otherwise]}]}
+    kept = {key: value for key, value in rewritten.items() if key not in ("if", "then", "else")}
+    return {**kept, "allOf": [*together, choice]}
+
+
+_HOLDING = frozenset({"if", "then", "else", "not", "oneOf", "contains", "propertyNames", *_UNEVALUATED})
+
+
 def weaker(schema: Any, pointer: str) -> Any:
     """The schema with what stands at the pointer (or around it) simplified, or replaced by ``true``.
 

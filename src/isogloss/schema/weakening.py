@@ -89,7 +89,7 @@ def _without_conditions(schema: Any) -> Any:
         else:
             rewritten[key] = value
     condition = rewritten.get("if")
-    together = rewritten.get("allOf", [])
+    together: Any = rewritten.get("allOf", [])
     if condition is None or not isinstance(together, list) or not {"anyOf", "oneOf"} & set(_words(condition)):
         return rewritten
     then, otherwise = rewritten.get("then", True), rewritten.get("else", True)

@@ -140,16 +140,19 @@ def optional(term: Term) -> Term:
 
 
 def parts_of(term: Term) -> Iterator[Term]:
-    """A term and all that it is made of."""
-    yield term
-    match term:
-        case Sequence(terms) | Choice(terms):
-            for part in terms:
-                yield from parts_of(part)
-        case Repeat(inner) | Rule(_, inner) | Loose(inner):
-            yield from parts_of(inner)
-        case FreeText(until, _, _, excluding):
-            yield from (*until, *excluding)
+    """A term and all that it is made of, in no order."""
+    pending = [term]
+    while pending:
+        part = pending.pop()
+        yield part
+        match part:
+            case Sequence(terms) | Choice(terms):
+                pending.extend(terms)
+            case Repeat(inner) | Rule(_, inner) | Loose(inner):
+                pending.append(inner)
+            case FreeText(until, _, _, excluding):
+                pending.extend(until)
+                pending.extend(excluding)
 
 
 def markers_of(term: Term) -> Iterator[str]:

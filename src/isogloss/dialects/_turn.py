@@ -84,9 +84,10 @@ def _body(
     bare: str,
 ) -> Term:
     call = Literal(bare) if bare else markers.term(markers["call"])
+    rest = calls(tools, parallel) if tools else None
     blocks: Term | None = None
-    if tools:
-        block = sequence(call, calls(tools, parallel))
+    if rest is not None:
+        block = sequence(call, rest)
         blocks = sequence(block, Repeat(sequence(gap, block)), gap) if parallel else sequence(block, gap)
     if choice.mode == "required" and blocks is not None:
         return blocks
@@ -99,11 +100,11 @@ def _body(
         return choice_of(*ways)
     inside = _foreign(markers, "turn_end", "result", "result_close", "call_close", "bare_call")
     if len(bare) == 1:
-        return _bare_body(bare, calls(tools, parallel) if tools else None, inside)
+        return _bare_body(bare, rest, inside)
     silent = FreeText(excluding=(*inside, call, *_foreign(markers, "call")))
-    if blocks is None:
+    if rest is None:
         return silent
-    spoken = sequence(FreeText(until=(call,), excluding=inside), calls(tools, parallel))
+    spoken = sequence(FreeText(until=(call,), excluding=inside), rest)
     return sequence(Repeat(spoken), silent) if parallel else sequence(optional(spoken), silent)
 
 

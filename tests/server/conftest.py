@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import openai
 import pytest
@@ -19,16 +19,16 @@ from isogloss.server import ServerOptions, create_app
 from isogloss.server.launch import server_config
 
 from .postgres import postgres
+from .wire import Wire
 
 
 class Served:
     """A running server: its address, its engine, and official clients for it."""
 
     def __init__(self, url: str, chat: Chat, server: uvicorn.Server) -> None:
-        assert isinstance(chat.engine, ScriptedEngine)
         self.url = url
         self.chat = chat
-        self.engine = chat.engine
+        self.engine = cast(ScriptedEngine, chat.engine)  # but in the few tests with a model
         self.server = server
         self.clients = ExitStack()
 
@@ -60,7 +60,8 @@ class _Server(uvicorn.Server):
 @contextmanager
 def serving(chat: Chat, **options: Any) -> Iterator[Served]:
     settings = ServerOptions(**{"drain_seconds": 5, **options})
-    config = server_config(create_app(chat, settings), settings)
+    wire = Wire(create_app(chat, settings))
+    config = server_config(wire, settings)
     config.port = 0
     server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -74,6 +75,7 @@ def serving(chat: Chat, **options: Any) -> Iterator[Served]:
     finally:
         served.stop()
         thread.join(30)
+        assert wire.faults == [], "\n".join(sorted(set(wire.faults)))
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,10 @@ _KNOWN = (
     }
 )
 _REFUSED = {
+    "access_programs": "There are none here.",
+    "background_options": "A background response has all the time that the server gives it.",
     "context_management": "The context is never changed here.",
+    "image": "Only text can be read and written.",
     "moderation": "Nothing is moderated here.",
     "prompt": "There are no stored prompts here.",
 }

@@ -91,7 +91,7 @@ def server_config(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
     """How uvicorn serves the application: streams may end after it was told to stop, and messages are bounded."""
     return uvicorn.Config(
         app,
-        http="h11",
+        http="httptools",
         ws=_WebSocketProtocol,
         ws_max_size=options.max_body_bytes,
         log_config=None,

@@ -1,6 +1,8 @@
 """What is kept of a response while it is made, depending on how it was asked for.
 
-Whatever a client was told is kept before it is told: when the process is killed, nothing that was acknowledged is lost.
+A response, an item that is done and an end are kept before a client is told of them, and so is every event of a
+background response: when the process is killed, none of these is lost. The deltas of an item that was not done go with
+the process, as they go when a response fails or is cancelled: half an item is no part of a response.
 """
 
 from __future__ import annotations

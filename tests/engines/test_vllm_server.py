@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
 from isogloss.chat import Chat
 from isogloss.dialects import get_dialect
-from isogloss.engines import Sampling
+from isogloss.engines import GenerationRequest, Sampling
 from isogloss.engines.vllm import VllmEngine
 from isogloss.errors import EngineCapabilityError
 from isogloss.events import ToolCallDelta, collect
@@ -67,6 +70,43 @@ async def test_the_folder_of_the_server_is_found() -> None:
     assert engine.tokenizer is not None
     assert engine.tokenizer.special_tokens["<|im_end|>"] == 2
     await engine.close()
+
+
+async def test_its_own_tokenizer_cannot_be_used(engine: VllmEngine) -> None:
+    """When this fails, vLLM has learnt to take text for text, and `Tokenizer`s over it could be written."""
+    assert engine.tokenizer is not None
+    body = {"model": "m", "prompt": "a<|im_end|>", "add_special_tokens": False}
+    async with httpx.AsyncClient(trust_env=False, timeout=120) as client:
+        told = (await client.post(f"{URL}/tokenize", json=body)).json()["tokens"]
+        half = engine.tokenizer.encode("日")[:1]
+        text = (await client.post(f"{URL}/detokenize", json={"model": "m", "tokens": half})).json()["prompt"]
+    assert told[-1] == engine.tokenizer.special_tokens["<|im_end|>"]
+    assert text == "\ufffd"
+
+
+async def test_leaving_early_frees_the_place(engine: VllmEngine) -> None:
+    request = GenerationRequest(prompt="Count to a thousand.", options={"ignore_eos": True})
+    async with aclosing(engine.generate(request)) as chunks:
+        assert (await anext(chunks)).token_ids
+    with anyio.fail_after(60):
+        while await running():
+            pass
+
+
+async def running() -> float:
+    """How many generations the server works on."""
+    async with httpx.AsyncClient(trust_env=False, timeout=120) as client:
+        text = (await client.get(f"{URL}/metrics")).text
+    return sum(map(float, re.findall(r"^vllm:num_requests_running\{.*\} (\S+)$", text, re.MULTILINE)))
+
+
+async def test_the_prompt_is_reused_and_counted(engine: VllmEngine) -> None:
+    chat = chat_over(engine)
+    said = Conversation([UserMessage("Say one word. " * 60)])
+    for _ in range(2):
+        turn = chat.stream(said, Sampling(temperature=0, max_tokens=2))
+        await turn.message()
+    assert turn.usage.cached_tokens >= 128  # a block of the cache, on the CPU
 
 
 async def test_a_plain_answer(engine: VllmEngine) -> None:

@@ -27,7 +27,8 @@ def find_tokenizer(given: Tokenizer | str | Path | None, root: str, is_here: boo
     path = _given(given) if given is not None else _own(root, is_here)
     if path is None:
         raise EngineUnavailableError(
-            f"The vocabulary of `{root}` is not on this machine, and the server does not tell it: name it by the "
+            f"The vocabulary of `{root}` is not on this machine, and vLLM's server does not tell it (its /tokenize "
+            "makes control tokens of text that spells them, and no answer has the bytes of tokens): name it by the "
             "option tokenizer (a model's folder, a tokenizer.json, a GGUF file, or hf:OWNER/REPOSITORY)"
         )
     from isogloss.tokenizers import from_gguf, from_tokenizer_json

@@ -37,6 +37,9 @@ from isogloss.verification import Verification
 LONGEST_TOKEN = 512
 """Characters. No vocabulary has longer ones, so that a text far too long is refused before it is cut into tokens."""
 
+SHORT = 4096
+"""Characters of a conversation from which a prompt is made at once."""
+
 
 class Update(NamedTuple):
     """An event, and the log probabilities of its visible text where they were asked for."""
@@ -271,10 +274,12 @@ class Turn:
         return EndpointScanner(scanner) if engine.takes_messages else scanner
 
     async def _request(self, conversation: Conversation) -> tuple[GenerationRequest, str, Sample]:
-        """What the engine is asked, what its output starts in, and what keeps it. Made in a thread: a long prompt takes
-        its time."""
+        """What the engine is asked, what its output starts in, and what keeps it. Made in a thread where it takes its
+        time; what is short and needs no grammar is made sooner than a thread has begun."""
         limit = (await self._chat.model()).context_length
         prompter = await self._chat.prompter()
+        if _is_light(conversation):
+            return self._prepare(conversation, prompter, limit)
         return await asyncio.to_thread(self._prepare, conversation, prompter, limit)
 
     def _prepare(
@@ -350,6 +355,12 @@ class _OwnWords:
             elif isinstance(event, Finish):
                 kept.append(Finish("tool_calls" if self._called else "stop", self._mark, event.end))
         return kept
+
+
+def _is_light(conversation: Conversation) -> bool:
+    if conversation.tools or conversation.response_format is not None:
+        return False
+    return sum(len(message.text) for message in conversation.messages) <= SHORT
 
 
 def _is_made_up(event: Event) -> bool:

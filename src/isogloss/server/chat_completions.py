@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -22,7 +21,7 @@ from isogloss.server.errors import NotFoundError, defect_body, error_body, json_
 from isogloss.server.generation import updates_of, while_connected
 from isogloss.server.items import new_id
 from isogloss.server.paging import Asked
-from isogloss.server.request_body import read_body
+from isogloss.server.request_body import read_body, read_in_time
 from isogloss.server.request_fields import check_fields, metadata
 from isogloss.server.service import Service
 
@@ -38,7 +37,7 @@ def chat_completions(service: Service) -> APIRouter:
     async def create(request: Request) -> Response:
         body = await read_body(request, service.options.max_body_bytes)
         model = await service.served_model(body.get("model"))
-        asked = await asyncio.to_thread(read_chat_request, body)
+        asked = await read_in_time(body, body.get("messages"), lambda: read_chat_request(body))
         making = _Making(service, caller_of(request).name, body, asked, model)
         if not asked.stream:
             return json_response(await while_connected(request, making.whole()))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 from fastapi import Request
 
+from isogloss.chat import SHORT
 from isogloss.errors import RequestError
 from isogloss.json_fields import kind_of, shown
 from isogloss.server.errors import TooLargeError, UnsupportedBodyError
+
+_SCHEMAS = frozenset({"tools", "response_format", "text"})
+"""Fields that may hold schemas."""
+
+_Read = TypeVar("_Read")
 
 
 async def read_body(request: Request, limit: int) -> dict[str, Any]:
@@ -32,6 +40,13 @@ async def read_body(request: Request, limit: int) -> dict[str, Any]:
             raise _too_large(limit)
         parts.append(part)
     return decoded_object(b"".join(parts), "body of the request")
+
+
+async def read_in_time(body: dict[str, Any], said: object, read: Callable[[], _Read]) -> _Read:
+    """What ``read`` makes of a body in which ``said`` is said: in a thread where that may take its time (long texts,
+    schemas), else at once, which is sooner than a thread has begun."""
+    is_light = _SCHEMAS.isdisjoint(body) and len(msgspec.json.encode(said)) <= SHORT
+    return read() if is_light else await asyncio.to_thread(read)
 
 
 def decoded_object(text: bytes | str, what: str) -> dict[str, Any]:

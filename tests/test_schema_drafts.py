@@ -63,6 +63,7 @@ CASES: list[tuple[str, str, dict[str, Any], list[Any], list[Any]]] = [
     ),
     ("dependencies on keys", "4", {"dependencies": {"a": ["b"]}}, [{"a": 1, "b": 2}, {"b": 1}, 1], [{"a": 1}]),
     ("dependencies on a schema", "4", {"dependencies": {"a": {"required": ["b"]}}}, [{"a": 1, "b": 2}], [{"a": 1}]),
+    ("keywords of other types", "4", {"type": "null", "patternProperties": {"^a": {}, "b": {}}}, [None], [{}]),
     ("disallowed", "4", {"not": {"type": "string"}}, [1, None], ["a"]),
     ("recursion", "4", TREE, [{}, {"left": {"left": {}}}], [{"left": 1}, {"right": {}}]),
     (

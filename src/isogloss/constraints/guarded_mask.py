@@ -7,6 +7,7 @@ none. What the vocabulary has of such tokens is indexed once.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
 
 _OPENING = b' \t\r\n:,{["'
+_NUMERIC = b"0123456789.eE+-"
 _LONGEST_DIGITS = 32
 """Digits that one token may have."""
 
@@ -110,9 +112,27 @@ class TokenIndex:
         return self._tokenizer.token_bytes(token)
 
     @functools.cached_property
+    def inert_in_number(self) -> NDArray[numpy.int32]:
+        """Tokens that close nothing where a number is at hand, as a mask: those that go on with it."""
+        numeric = (t for t in self.numeric if not self.bytes_of(t).strip(_NUMERIC))
+        return self._words([*self.special, *numeric])
+
+    @functools.cached_property
+    def inert(self) -> NDArray[numpy.int32]:
+        """Tokens that close nothing where no string or number is at hand, as a mask."""
+        return self.inert_in_number | self._words(self.opening)
+
+    def _words(self, tokens: Iterable[int]) -> NDArray[numpy.int32]:
+        import numpy
+
+        bits = numpy.zeros(-(-self._tokenizer.vocabulary_size // 32) * 32, dtype=numpy.uint8)
+        bits[[token for token in tokens if token < len(bits)]] = 1  # some vocabularies name tokens beyond their size
+        return numpy.packbits(bits, bitorder="little").view(numpy.int32)
+
+    @functools.cached_property
     def numeric(self) -> list[int]:
         """That may go on with a number."""
-        return self._starting_with(b"0123456789.eE+-")
+        return self._starting_with(_NUMERIC)
 
     @functools.cached_property
     def after_backslash(self) -> list[int]:
@@ -123,6 +143,14 @@ class TokenIndex:
         size = self._tokenizer.vocabulary_size
         starts = tuple(bytes((byte,)) for byte in first)
         return [token for token in range(size) if token not in self.special and self.bytes_of(token).startswith(starts)]
+
+
+def _rest_of_string(canonical: str, written: bytes) -> bytes | None:
+    """What the string at hand lacks to be one that came before, given as canonical JSON."""
+    if not canonical.startswith('"'):
+        return None
+    text = (json.loads(canonical) if "\\" in canonical else canonical[1:-1]).encode("utf-8", "surrogatepass")
+    return text[len(written) :] if text.startswith(written) else None
 
 
 def _begins_escape(data: bytes) -> bool:
@@ -242,12 +270,17 @@ class GuardedMask:
                 self._take(index.closing_after_quote)
             return
         if scalar or around:
-            ignored = index.opening | index.special
-            self._take([token for token in self._allowed() if token not in ignored])
+            self._take(self._allowed(index.inert_in_number if mode == "number" else index.inert))
 
     def _take_ends_of_string(self) -> None:
         watch, index = self._watch, self._index
         self._take(index.escaped_heads)
+        earlier = watch.earlier_items_only()
+        if earlier is not None and not watch.place.escaped and b"\\" not in watch.open_text():
+            self._take(index.two_quotes)
+            heads = [head for name in earlier if (head := _rest_of_string(name, watch.open_text())) in index.by_head]
+            self._take(token for head in heads for token in index.by_head[head])
+            return
         if watch.place.escaped:
             for tokens in index.by_head.values():
                 self._take(tokens)
@@ -263,12 +296,13 @@ class GuardedMask:
     def _has(self, token: int) -> int:
         return self._bits[token >> 5] >> (token & 31) & 1
 
-    def _allowed(self) -> list[int]:
-        """Every token that the mask still has."""
+    def _allowed(self, inert: NDArray[numpy.int32]) -> list[int]:
+        """Every token that the mask still has, without the inert ones."""
         import numpy
 
-        filled = numpy.flatnonzero(self._words)
-        bits = numpy.unpackbits(self._words[filled].view(numpy.uint8), bitorder="little").reshape(-1, 32)
+        words = self._words & ~inert
+        filled = numpy.flatnonzero(words)
+        bits = numpy.unpackbits(words[filled].view(numpy.uint8), bitorder="little").reshape(-1, 32)
         rows, columns = bits.nonzero()
         tokens: list[int] = (filled[rows] * 32 + columns).tolist()
         return tokens

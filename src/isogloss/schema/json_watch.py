@@ -205,6 +205,19 @@ class JsonWatch:
             container = container.outer
         return False
 
+    def earlier_items_only(self) -> dict[str, int] | None:
+        """The items, as canonical JSON, that may not come again, where nothing else is asked of the string at hand."""
+        plan, container = self.guards.plan, self.place.container
+        if (
+            not plan
+            or container is None
+            or container.guard is None
+            or container.is_object
+            or not container.guard.unique
+        ):
+            return None
+        return None if plan.leads(container.guard.item(self._upcoming())) else container.known
+
     def _upcoming(self) -> int:
         """The index of the item at hand, or of the one that may begin here."""
         place = self.place

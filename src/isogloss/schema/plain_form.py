@@ -58,11 +58,11 @@ class EngineForm:
             if key not in _SPELLED and not (key in ("$schema", "$id", "id") and isinstance(value, str))
         }
         for key in _DEFINITIONS:
-            if key in schema:
+            if isinstance(schema.get(key), Mapping):
                 form[key] = {name: self._of(child) for name, child in schema[key].items() if id(child) in self._targets}
-        self._object(schema, form)
-        self._array(schema, form)
-        self._string(schema, form)
+        for name, write in (("object", self._object), ("array", self._array), ("string", self._string)):
+            if has_type(schema, name):  # what is said of other types means nothing, whatever it is
+                write(schema, form)
         if "enum" in schema:
             for key in BESIDE_ENUM & form.keys():
                 del form[key]
@@ -136,6 +136,12 @@ def _spelled_format(name: str) -> dict[str, Any]:
         together[0] if len(together) == 1 else {"allOf": together} for together in alternatives
     ]
     return forms[0] if len(forms) == 1 else {"anyOf": forms}
+
+
+def has_type(schema: Mapping[str, Any], name: str) -> bool:
+    """Whether values of a type are spoken of."""
+    types = schema.get("type")
+    return types is None or types == name or (isinstance(types, list) and name in types)
 
 
 def items_of(schema: Mapping[str, Any]) -> tuple[list[Any], Any]:

@@ -92,7 +92,7 @@ def _parent(prefix: NDArray[numpy.int64], before: NDArray[numpy.int64], position
 
 
 def _array(ids: Any) -> NDArray[numpy.int64]:
-    return numpy.array(ids.cpu() if hasattr(ids, "cpu") else ids, dtype=numpy.int64)
+    return numpy.array(ids.cpu().numpy() if hasattr(ids, "cpu") else ids, dtype=numpy.int64)
 
 
 def _masked(scores: Any, forbidden: NDArray[numpy.bool_]) -> Any:

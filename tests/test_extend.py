@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from isogloss.chat_template import ChatTemplate
 from isogloss.dialects import Dialect, dialect_names, get_dialect
 from isogloss.dialects._continuation import extend
+from isogloss.engines import ModelInfo
 from isogloss.errors import UnrepresentableError
 from isogloss.messages import (
     AssistantMessage,
@@ -25,6 +26,7 @@ from isogloss.messages import (
     UserMessage,
 )
 from isogloss.prompt import Prompt, Segment
+from isogloss.prompting import Prompter
 from isogloss.testing import read_corpus
 from isogloss.tokenizers import Tokenizer, byte_level, o200k_harmony
 
@@ -279,3 +281,21 @@ def test_behind_a_chat_template() -> None:
     assert ids[: len(prompt) + len(completion)] == prompt + completion
     rest = TOKENIZER.decode(ids[len(prompt) + len(completion) :])
     assert rest == "\n<|im_start|>tool\na.txt<|im_end|>\n<|im_start|>assistant\n"
+
+
+@EVERY_DIALECT
+def test_reasoning_that_leaves_the_history_is_the_reason_told(name: str) -> None:
+    """And whoever makes prompts renders the conversation again."""
+    dialect = get_dialect(name)
+    tokenizer = tokenizers_for(dialect)[0]
+    asked, turn, new = Conversation([ASKED]), AssistantMessage("Yes.", reasoning="Hm."), [UserMessage("And?")]
+    whole = Conversation([ASKED, turn, *new])
+    prompt = dialect.render(asked).tokens(tokenizer)
+    completion = cut(dialect.render_output(turn), dialect, tokenizer)
+    if "Hm." in dialect.render(whole).text:
+        pytest.skip("keeps reasoning")
+    with pytest.raises(UnrepresentableError, match="the turn is written without the model's reasoning"):
+        dialect.extend(prompt, completion, new, tokenizer=tokenizer)
+    prompter = Prompter(dialect, tokenizer, ModelInfo("m"), uses_template=False)
+    prompter.keep(asked, turn, prompt, completion, is_templated=False)
+    assert prompter.prompt(whole).tokens(tokenizer) == tuple(dialect.render(whole).tokens(tokenizer))

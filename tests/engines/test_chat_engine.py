@@ -193,6 +193,45 @@ async def test_it_streams() -> None:
     assert len(said) > 1
 
 
+async def test_leaving_early_frees_the_endpoint() -> None:
+    held = asyncio.Event()
+
+    async def hold(position: int) -> None:
+        if position == 2:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                held.set()
+
+    async with (
+        own_server(Script("abcdef", cut=1), before_piece=hold) as server,
+        started(server.url) as engine,
+    ):
+        async with aclosing(engine.generate(ASK)) as chunks:
+            async for chunk in chunks:
+                if chunk.pieces:
+                    break
+            assert server.engine.running == 1
+        await asyncio.wait_for(held.wait(), 60)
+        assert (server.engine.running, server.engine.abandoned) == (0, 1)
+
+
+async def test_many_at_once() -> None:
+    scripts = [Script(f"answer {number:2}", cut=1) for number in range(12)]
+    async with own_server(*scripts) as server, started(server.url) as engine:
+        chat = Chat(engine, get_dialect("hermes"))
+        turns = [chat.stream(Conversation([UserMessage("Go")])) for _ in scripts]
+        said = await asyncio.gather(*[turn.message() for turn in turns])
+    assert sorted(message.text for message in said) == [f"answer {number:2}" for number in range(12)]
+
+
+async def test_the_limit_cuts() -> None:
+    async with own_server(Script("abcdef", cut=1)) as server, started(server.url) as engine:
+        turn = Chat(engine, get_dialect("hermes")).stream(Conversation([UserMessage("Go")]), Sampling(max_tokens=3))
+        message = await turn.message()
+    assert (message.text, message.finish) == ("abc", "length")
+
+
 async def test_a_wrong_call_is_told_and_made_again() -> None:
     async with own_server(WRONG_CALL, CALL) as server, started(server.url) as engine:
         message = await turn_of(engine, QUESTION)

@@ -57,8 +57,10 @@ class _Handler(BaseHTTPRequestHandler):
         kind, _, name = self.path.removeprefix("/owner/repository/").partition("/")
         if kind == "resolve":
             self._resolve(name.partition("/")[2])
-        else:
+        elif kind == "content":
             self._content(name)
+        else:  # what the client tells about itself
+            self._answer(404, {})
 
     def _resolve(self, name: str) -> None:
         if name not in self.server.files:
@@ -124,6 +126,7 @@ def test_a_file_is_fetched_once(hub: Hub, home: Path) -> None:
     path = Path(fetched.stdout.strip())
     assert path.read_bytes() == MODEL
     assert path.is_relative_to(home)
+    assert path.name == "m.gguf"  # by which the model is called, and the other parts of a split one are found
     assert "100%" in fetched.stderr
     assert hub.ranges == [None]
     assert Path(fetch(hub, home, "folder/m.gguf").stdout.strip()) == path

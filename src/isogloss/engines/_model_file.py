@@ -27,7 +27,9 @@ def model_file(target: str) -> Path:
         raise EngineUnavailableError(f"Cannot read the model `{path}`: {error.strerror}") from error
     if magic != b"GGUF":
         raise EngineUnavailableError(f"Expected a GGUF file, got one that begins with {magic!r}: `{path}`")
-    return path.resolve()
+    return (
+        path.absolute()
+    )  # links are not followed: in the hub's cache they have the names, and other parts beside them
 
 
 def _from_hub(target: str) -> Path:

@@ -10,13 +10,14 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "isogloss"
 
-VALUES = {"errors", "events", "grammar", "messages", "prompt"}
+VALUES = {"checks", "errors", "events", "grammar", "messages", "prompt"}
 """What everything may import."""
 
 ARROWS: dict[str, set[str]] = {
     "errors": {"schema"},  # a type only
+    "checks": {"errors"},
     "events": {"messages"},
-    "messages": {"errors", "openai_chat", "openai_responses", "schema"},  # constructors, imported when called
+    "messages": {"checks", "errors", "openai_chat", "openai_responses", "schema"},  # constructors, imported when called
     "prompt": {"tokenizers"},  # a type only
     "openai_chat": VALUES | {"json_fields"},
     "openai_responses": VALUES | {"json_fields", "openai_chat", "schema"},

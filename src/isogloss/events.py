@@ -143,6 +143,8 @@ def collect(events: Iterable[Event]) -> AssistantMessage:
             malformed.append(MalformedCall(event.raw, event.reason))
         elif isinstance(event, Finish):
             finish = event.reason
+        elif kind is not ToolCallDelta:
+            raise TypeError(f"Expected an event, got `{type(event).__name__}`")
     return AssistantMessage(
         text="".join(text),
         reasoning="".join(reasoning),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
+from isogloss.checks import expect, expect_one_of, expect_texts, expect_tool_name, freeze
 from isogloss.errors import ConversationError
 
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -25,6 +26,9 @@ class ToolCall(msgspec.Struct, frozen=True):
     name: str
     arguments: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        expect(self.arguments, dict, "the arguments of a call", "parse JSON text first")
+
 
 class MalformedCall(msgspec.Struct, frozen=True):
     """Output that looked like a call and was none: the text and what is wrong with it."""
@@ -38,17 +42,26 @@ class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
 
     text: str
 
+    def __post_init__(self) -> None:
+        expect_texts(self, "text")
+
 
 class DeveloperMessage(msgspec.Struct, frozen=True, tag="developer"):
     """What the author of the application tells the model. Families without that role read it as a system message."""
 
     text: str
 
+    def __post_init__(self) -> None:
+        expect_texts(self, "text")
+
 
 class UserMessage(msgspec.Struct, frozen=True, tag="user"):
     """What the user says."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        expect_texts(self, "text")
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
@@ -62,7 +75,9 @@ class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
     finish: str | None = None
 
     def __post_init__(self) -> None:
-        _freeze(self, "tool_calls", "malformed")
+        expect_texts(self, "text", "reasoning", "refusal")
+        freeze(self, "tool_calls", ToolCall)
+        freeze(self, "malformed", MalformedCall)
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
@@ -73,8 +88,12 @@ class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
     text: str
     is_error: bool = False
 
+    def __post_init__(self) -> None:
+        expect_texts(self, "call_id", "name", "text")
+
 
 Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage
+_MESSAGES = get_args(Message)
 
 
 class TextGrammar(msgspec.Struct, frozen=True):
@@ -82,6 +101,10 @@ class TextGrammar(msgspec.Struct, frozen=True):
 
     syntax: Literal["lark", "regex"]
     definition: str
+
+    def __post_init__(self) -> None:
+        expect_one_of(self.syntax, ("lark", "regex"), "a grammar's syntax")
+        expect_texts(self, "definition")
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -97,6 +120,11 @@ class Tool(msgspec.Struct, frozen=True):
     strict: bool = False
     is_custom: bool = False
     grammar: TextGrammar | None = None
+
+    def __post_init__(self) -> None:
+        expect_tool_name(self.name)
+        expect_texts(self, "description")
+        expect(self.parameters, dict, "a tool's parameters", "a JSON Schema; `isogloss.schema.from_type` makes one")
 
     @classmethod
     def custom(cls, name: str, description: str = "", grammar: TextGrammar | None = None) -> Tool:
@@ -136,6 +164,11 @@ class ToolChoice(msgspec.Struct, frozen=True):
     mode: Literal["auto", "none", "required"] = "auto"
     names: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        expect_one_of(self.mode, ("auto", "none", "required"), "the mode of a tool choice")
+        if self.names is not None:
+            freeze(self, "names", str)
+
     @classmethod
     def named(cls, name: str) -> ToolChoice:
         """Exactly this tool must be called."""
@@ -146,6 +179,7 @@ class ToolChoice(msgspec.Struct, frozen=True):
         """``auto``, ``none`` and ``required`` are modes; any other string names a tool."""
         if isinstance(choice, ToolChoice):
             return choice
+        expect(choice, str, "a tool choice")
         mode = _MODES.get(choice)
         return cls.named(choice) if mode is None else mode
 
@@ -182,6 +216,11 @@ class ResponseFormat(msgspec.Struct, frozen=True):
     strict: bool = True
     may_refuse: bool = True
 
+    def __post_init__(self) -> None:
+        expect_one_of(self.kind, ("text", "json_object", "json_schema"), "a response format")
+        if self.kind == "json_schema":
+            expect(self.schema, dict, "a response format's schema", "`isogloss.schema.from_type` makes one of a type")
+
     @classmethod
     def json_schema(
         cls, schema: dict[str, Any], name: str = "response", description: str = "", *, strict: bool = True
@@ -201,7 +240,11 @@ class Conversation(msgspec.Struct, frozen=True):
     parallel_tool_calls: bool = True
 
     def __post_init__(self) -> None:
-        _freeze(self, "messages", "tools")
+        freeze(self, "messages", _MESSAGES, "`Conversation.from_openai` takes requests as OpenAI's API has them")
+        freeze(self, "tools", Tool, "`Tool.from_openai` and `Tool.from_function` make them")
+        hint = "`ResponseFormat.json_schema` takes a schema"
+        expect(self.response_format, (ResponseFormat, type(None)), "a response format", hint)
+        expect(self.reasoning_effort, (str, type(None)), "a reasoning effort")
         msgspec.structs.force_setattr(self, "tool_choice", ToolChoice.of(self.tool_choice))
         seen: set[str] = set()
         for position, tool in enumerate(self.tools):
@@ -227,10 +270,3 @@ class Conversation(msgspec.Struct, frozen=True):
 def new_call_id() -> str:
     """A fresh random id for a call whose format has none."""
     return "call_" + secrets.token_hex(12)
-
-
-def _freeze(value: msgspec.Struct, *names: str) -> None:
-    for name in names:
-        field = getattr(value, name)
-        if type(field) is not tuple:
-            msgspec.structs.force_setattr(value, name, tuple(field))

@@ -16,6 +16,7 @@ from isogloss.chat_template._files import DEFAULT, TemplateFiles, read_gguf, rea
 from isogloss.chat_template._rendering import Rendering
 from isogloss.chat_template._speech import Part, Turns
 from isogloss.chat_template._spellings import longest_of
+from isogloss.checks import expect
 from isogloss.errors import TemplateError
 from isogloss.messages import Conversation, ToolChoice
 from isogloss.prompt import Prompt, Segment
@@ -40,6 +41,7 @@ class ChatTemplate:
         tokens: Mapping[str, str] | None = None,
         special_tokens: Iterable[str] = (),
     ) -> None:
+        expect(source, (str, Mapping), "a chat template")
         self.sources = MappingProxyType({DEFAULT: source} if isinstance(source, str) else dict(source))
         self.tokens = MappingProxyType(dict(tokens or {}))
         self.special_tokens = frozenset(special_tokens) - {""}
@@ -96,6 +98,7 @@ class ChatTemplate:
         what was said, or looks into it, so that what it writes cannot be told from content. ``trust_content`` renders
         the last kind all the same: every special token that content spells then becomes one.
         """
+        expect(conversation, Conversation, "what is rendered")
         source = self.source_for(conversation)
         variables = {**self.tokens, **_effort(conversation.reasoning_effort), **arguments}
         rendering = Rendering(source, self._spelled, variables)

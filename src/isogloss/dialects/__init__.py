@@ -29,6 +29,8 @@ def dialect_names() -> list[str]:
 @cache
 def get_dialect(name: str) -> Dialect:
     """The dialect of that name. Raises `UnknownDialectError`, which lists the names there are."""
+    if not isinstance(name, str):
+        raise TypeError(f"Expected a dialect's name as `str`, got `{type(name).__name__}`")
     if name in _shipped():
         module = import_module(f"{__name__}.{name}")
         return next(dialect() for dialect in _classes(module) if dialect.name == name)
@@ -36,7 +38,9 @@ def get_dialect(name: str) -> Dialect:
         dialect: Dialect = _plugged_in()[name].load()()
         return dialect
     names = dialect_names()
-    raise UnknownDialectError(f"Expected a dialect's name ({', '.join(names)}), got {name!r}", names)
+    meant = " or ".join(map(repr, _meant(name, names)))
+    hint = f"; did you mean {meant}?" if meant else ""
+    raise UnknownDialectError(f"Expected a dialect's name ({', '.join(names)}), got {name!r}{hint}", names)
 
 
 def detect_dialect(model_id_or_template: str) -> Dialect:
@@ -44,6 +48,8 @@ def detect_dialect(model_id_or_template: str) -> Dialect:
 
     Raises `UnknownDialectError` when none or more than one claims it; it lists the candidates.
     """
+    if not isinstance(model_id_or_template, str):
+        raise TypeError(f"Expected a model's id or a template as `str`, got `{type(model_id_or_template).__name__}`")
     names = dialect_names()
     claims = [name for name in names if get_dialect(name).detects(model_id_or_template)]
     if len(claims) == 1:
@@ -54,6 +60,14 @@ def detect_dialect(model_id_or_template: str) -> Dialect:
         raise UnknownDialectError(message, claims)
     message = f"No dialect is known for {shown!r}; name one of {', '.join(names)}"
     raise UnknownDialectError(message, names)
+
+
+def _meant(name: str, names: list[str]) -> list[str]:
+    """The dialects that may be meant: those of a model by that name, else the nearest names."""
+    from difflib import get_close_matches
+
+    claims = [known for known in names if get_dialect(known).detects(name)] if "{" not in name else []
+    return claims or get_close_matches(name.lower(), names, n=2, cutoff=0.7)
 
 
 @cache

@@ -6,7 +6,6 @@ A dialect's module gives: its ``name`` and `Markers`; how calls, results, reason
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from isogloss.checks import expect, expect_all
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._markers import Markers
 from isogloss.errors import ConversationError
@@ -105,6 +105,7 @@ class Dialect(ABC):
 
     def render(self, conversation: Conversation, *, generation_prompt: bool = True) -> Prompt:
         """The prompt in the family's own markup. Raises `UnrepresentableError`."""
+        expect(conversation, Conversation, "what is rendered")
         writer = PromptWriter()
         self.write_conversation(writer, conversation, generation_prompt)
         return writer.prompt()
@@ -147,7 +148,7 @@ class Dialect(ABC):
         if starts_in not in ("text", "reasoning"):
             raise ConversationError(f"Expected `text` or `reasoning` for starts_in, got {starts_in!r}")
         known = frozenset(control).intersection(self.markers.all)
-        scanner = self.new_scanner(tuple(tools), starts_in, known)
+        scanner = self.new_scanner(expect_all(tools, Tool, "the tools"), starts_in, known)
         scanner.control = known
         return scanner
 
@@ -157,6 +158,7 @@ class Dialect(ABC):
 
     def events(self, text: str, tools: Iterable[Tool] = (), *, starts_in: str = "text") -> list[Event]:
         """All events of a whole output."""
+        expect(text, str, "a model's output")
         scanner = self.scanner(tools, starts_in=starts_in)
         return scanner.feed(text) + scanner.finish()
 
@@ -266,7 +268,7 @@ class BlockDialect(Dialect):
         from isogloss.dialects._call_watch import watched
         from isogloss.dialects._turn import turn
 
-        tools = tuple(tools)
+        tools = bounds(tools, response_format)
         constraint = turn(
             self.markers,
             self.call_grammar,
@@ -280,6 +282,12 @@ class BlockDialect(Dialect):
         return watched(self, tools, constraint, "reasoning" if reasoning == "open" else "text")
 
 
+def bounds(tools: Iterable[Tool], response_format: ResponseFormat | None) -> tuple[Tool, ...]:
+    """The tools that bind a turn. Raises `TypeError` for what is no tool or no response format."""
+    expect(response_format, (ResponseFormat, type(None)), "a response format")
+    return expect_all(tools, Tool, "the tools")
+
+
 def catalogue_entry(tool: Tool) -> dict[str, Any]:
     """A tool as the catalogue lists it."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -288,7 +296,7 @@ def catalogue_entry(tool: Tool) -> dict[str, Any]:
 
 def spaced(value: Any) -> str:
     """JSON as the templates of most families write it: a blank behind commas and colons."""
-    return json.dumps(value, ensure_ascii=False)
+    return write_json(value, (", ", ": "))
 
 
 def offered(conversation: Conversation) -> tuple[Tool, ...]:

@@ -27,7 +27,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from isogloss.dialects._base import Dialect, last_user_position, offered
+from isogloss.dialects._base import Dialect, bounds, last_user_position, offered
 from isogloss.dialects._harmony_builtins import PYTHON, Function, Namespace, builtin_namespaces, is_builtin
 from isogloss.dialects._harmony_calls import FUNCTIONS, INPUT
 from isogloss.dialects._harmony_markers import CALL, CHANNEL, CONSTRAIN, END, MARKERS, MESSAGE, RETURN, START
@@ -242,7 +242,8 @@ class Harmony(Dialect):
         reasoning: bool | str = True,
     ) -> Constraint:
         choice = ToolChoice.of(tool_choice)
-        return harmony_turn(tuple(tools), choice, response_format, parallel=parallel, reasoning=reasoning)
+        tools = bounds(tools, response_format)
+        return harmony_turn(tools, choice, response_format, parallel=parallel, reasoning=reasoning)
 
 
 def _leading_instructions(messages: Sequence[Message]) -> int:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import regex
 
 from isogloss.constraints.constraint import Constraint
-from isogloss.dialects._base import format_prompt, offered
+from isogloss.dialects._base import bounds, format_prompt, offered
 from isogloss.dialects._invoke_calls import InvokeCallScanner, patterns, syntax
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
@@ -237,7 +237,7 @@ class KimiK3(TurnsDialect):
     ) -> Constraint:
         from isogloss.dialects._call_watch import watched
 
-        tools, choice = tuple(tools), ToolChoice.of(tool_choice)
+        tools, choice = bounds(tools, response_format), ToolChoice.of(tool_choice)
         constraint = turn(MARKERS, tools, choice, response_format, parallel=parallel, reasoning=reasoning)
         return watched(self, tools, constraint, "reasoning" if reasoning == "open" else "text")
 

@@ -12,6 +12,7 @@ import re
 from math import isfinite
 from typing import Any
 
+from isogloss.errors import UnrepresentableError
 from isogloss.notations._containers import COLON, FIRST_KEY, FIRST_VALUE, KEY, NEXT, STRING, VALUE, ContainerReader
 from isogloss.notations.runs import run
 
@@ -131,9 +132,12 @@ def _is_number(word: str) -> bool:
     return match is not None and (match["inexact"] is None or isfinite(float(word)))
 
 
-def write(value: Any) -> str:
-    """Compact JSON, non-ASCII as it is."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def write(value: Any, separators: tuple[str, str] = (",", ":")) -> str:
+    """Compact JSON, non-ASCII as it is. Raises `UnrepresentableError` for what JSON has no way to write: NaN, a set."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=separators, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UnrepresentableError(f"JSON cannot carry this value: {error}") from None
 
 
 def parse(text: str) -> Any:

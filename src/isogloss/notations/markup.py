@@ -28,7 +28,7 @@ def write(value: Any, view: SchemaView | None) -> str:
 
 def spaced(value: Any) -> str:
     """JSON as chat templates write it: a blank behind commas and colons."""
-    return json.dumps(value, ensure_ascii=False)
+    return write_json(value, (", ", ": "))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -70,8 +70,10 @@ def read_template(path: Path) -> str:
     """The text of a Jinja file. Raises `TemplateError`."""
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TemplateError(f"Cannot read the chat template `{path}`: {error}") from error
+    except OSError as error:
+        raise TemplateError(f"Cannot read the chat template `{path}`: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TemplateError(f"Expected UTF-8 in the chat template `{path}`: {error.reason}") from error
 
 
 def _listed(value: Any, file: Path) -> dict[str, str]:
@@ -105,5 +107,7 @@ def _content(value: Any) -> str | None:
 def _read_object(path: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
-        raise TemplateError(f"Cannot read `{path}`: {error}") from error
+    except OSError as error:
+        raise TemplateError(f"Cannot read `{path}`: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise TemplateError(f"Expected a JSON object in `{path}`: {error}") from error

@@ -46,7 +46,9 @@ def _load(path: Path, modified: int, size: int) -> Vocabulary:
     metadata = read_metadata(path)
     try:
         return _vocabulary(metadata, path.stem)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except KeyError as error:
+        raise TokenizerError(f"`{path}` holds no whole vocabulary: it says nothing of `{error.args[0]}`") from error
+    except (IndexError, TypeError, ValueError, AttributeError) as error:
         raise TokenizerError(f"`{path}` holds no whole vocabulary: {type(error).__name__} {error}") from error
 
 

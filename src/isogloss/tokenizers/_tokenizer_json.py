@@ -49,6 +49,7 @@ def _load(
     path: Path, modified: int, size: int, end_tokens: frozenset[int] | None, vocabulary_size: int | None
 ) -> Vocabulary:
     definition = _read_object(path)
+    _check(definition, path)
     try:
         added = definition.get("added_tokens", ())
         declared = {entry["content"]: entry["id"] for entry in added if entry["special"]}
@@ -66,6 +67,43 @@ def _load(
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TokenizerError(f"`{path}` is not a `tokenizer.json`: {type(error).__name__} {error}") from error
+
+
+class _Kind(msgspec.Struct):
+    type: str = "BPE"
+
+
+class _Encoding(msgspec.Struct):
+    vocab: dict[str, int]
+    merges: list[str | tuple[str, str]]
+
+
+class _AddedToken(msgspec.Struct):
+    id: int
+    content: str
+    special: bool
+
+
+class _AnyDefinition(msgspec.Struct):
+    model: _Kind
+
+
+class _Definition(msgspec.Struct):
+    """What is read of the file here; the engine that encodes reads the rest."""
+
+    model: _Encoding
+    added_tokens: list[_AddedToken] = []
+
+
+def _check(definition: dict[str, Any], path: Path) -> None:
+    """Raise `TokenizerError`, which says what is wrong and where, unless it is the definition of such an encoding."""
+    try:
+        kind = msgspec.convert(definition, _AnyDefinition).model.type
+        if kind != "BPE":
+            raise TokenizerError(f"Expected a byte-pair encoding (`BPE`) in `{path}`, got `{kind}`")
+        msgspec.convert(definition, _Definition)
+    except msgspec.ValidationError as error:
+        raise TokenizerError(f"`{path}` is no `tokenizer.json`: {error}") from None
 
 
 def _has_type(part: Any, name: str) -> bool:
@@ -100,5 +138,7 @@ def _read_beside(folder: Path, name: str) -> dict[str, Any]:
 def _read_object(path: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
-        raise TokenizerError(f"Cannot read `{path}`: {error}") from error
+    except OSError as error:
+        raise TokenizerError(f"Cannot read `{path}`: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise TokenizerError(f"Expected a JSON object in `{path}`: {error}") from error

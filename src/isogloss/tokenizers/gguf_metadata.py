@@ -72,11 +72,15 @@ class _Reader:
 
     def _bytes(self, length: int) -> bytes:
         start, self._at = self._at, self._at + length
-        if self._at > len(self._view):
-            raise ValueError(f"it ends within a value at byte {start}")
+        self._require(start)
         return self._view[start : self._at]
 
     def _unpack(self, layout: str) -> tuple[Any, ...]:
         layout = "<" + layout
         start, self._at = self._at, self._at + struct.calcsize(layout)
+        self._require(start)
         return struct.unpack_from(layout, self._view, start)
+
+    def _require(self, start: int) -> None:
+        if self._at > len(self._view):
+            raise ValueError(f"it ends within a value at byte {start}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from isogloss.cached_models import cached_models, hub_cache
-from isogloss.demo_model import FILE_NAME
+from isogloss.demo_model import DIALECT, FILE_NAME
 from test_tokenizers import gguf_string, gguf_value, write_gguf
 
 
@@ -57,7 +57,7 @@ def test_files_of_the_hub(hub: Path) -> None:
 def test_the_demo_model(hub: Path, tmp_path: Path) -> None:
     path = put(tmp_path / "own" / FILE_NAME, general__architecture="llama", llama__context_length=8192)
     [model] = cached_models()
-    assert (model.target, model.dialect, model.context_length) == (str(path), None, 8192)
+    assert (model.target, model.dialect, model.context_length) == (str(path), DIALECT, 8192)
 
 
 def test_where_the_hubs_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:

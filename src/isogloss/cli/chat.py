@@ -13,6 +13,7 @@ from rich.console import Console
 
 from isogloss.cli._chat_session import LeaveError, Session
 from isogloss.cli._chat_view import TurnView
+from isogloss.cli._input import not_utf8
 from isogloss.cli._terminal_text import harmless
 from isogloss.errors import IsoglossError, RequestError
 
@@ -50,6 +51,7 @@ class _Talk:
         self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._aside = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._is_watched = sys.stdin.isatty() and self._console.is_terminal
+        self._lines = 0
 
     def run(self) -> None:
         """Until the end of the input. Raises `IsoglossError` where nobody watches."""
@@ -64,8 +66,8 @@ class _Talk:
 
     def _step(self) -> None:
         calls = self._session.open_calls
-        line = self._read(f"result of {calls[0][1]}> " if calls else "> ")
         try:
+            line = self._read(f"result of {calls[0][1]}> " if calls else "> ")
             if line.startswith("/"):
                 self._tell(self._session.command(line))
             elif calls:
@@ -81,17 +83,24 @@ class _Talk:
             self._aside.out(f"isogloss: {harmless(str(error))}", style="red", highlight=False)
 
     def _read(self, prompt: str) -> str:
-        """A line. Raises `EOFError` at the end, and where a reader who watches interrupts it."""
+        """A line. Raises `EOFError` at the end, and where a reader who watches interrupts it, and `RequestError` for a
+        line that is no text."""
         if not self._is_watched:
-            line = sys.stdin.readline()
+            self._lines += 1
+            line = sys.stdin.buffer.readline()
             if not line:
                 raise EOFError
-            return line.rstrip("\r\n")
+            try:
+                return line.decode("utf-8-sig" if self._lines == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise not_utf8(f"line {self._lines} of standard input", error) from None
         try:
             return input(harmless(prompt))
         except (EOFError, KeyboardInterrupt):
             self._console.out("")
             raise EOFError from None
+        except UnicodeDecodeError as error:
+            raise not_utf8("the line", error) from None
 
     def _ask(self) -> None:
         """The model's turn. What was asked is taken back when it fails before anything was said."""

@@ -8,13 +8,17 @@ from typing import Annotated
 
 import typer
 
+from isogloss.cli import _completion
 from isogloss.cli._input import read_json
 from isogloss.schema import check_strict
 
 
 def command(
     file: Annotated[
-        Path | None, typer.Argument(help="A JSON Schema; standard input without it.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="A JSON Schema; standard input without it.", show_default=False, autocompletion=_completion.files
+        ),
     ] = None,
 ) -> None:
     """List what puts a schema outside the strict subset; exit 1 when there is anything.

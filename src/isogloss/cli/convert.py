@@ -14,21 +14,32 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from isogloss.cli import _completion
 from isogloss.dialects import get_dialect
 from isogloss.errors import ConversationError, RequestError
 from isogloss.transcripts import Converted, Converter
 
-TRANSCRIPTS = typer.Argument(help="JSON-lines transcripts; standard input without it.", show_default=False)
+TRANSCRIPTS = typer.Argument(
+    help="JSON-lines transcripts; standard input without it.", show_default=False, autocompletion=_completion.files
+)
 
 
 def command(
-    source: Annotated[str, typer.Option("--from", help="Dialect of the transcripts.")],
-    target: Annotated[str, typer.Option("--to", help="Dialect to write.")],
+    source: Annotated[
+        str, typer.Option("--from", help="Dialect of the transcripts.", autocompletion=_completion.dialects)
+    ],
+    target: Annotated[str, typer.Option("--to", help="Dialect to write.", autocompletion=_completion.dialects)],
     file: Annotated[Path | None, TRANSCRIPTS] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; standard output without it.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write; standard output without it.", autocompletion=_completion.files
+        ),
     ] = None,
-    rejects: Annotated[Path | None, typer.Option(help="File for the lines that could not be converted.")] = None,
+    rejects: Annotated[
+        Path | None,
+        typer.Option(help="File for the lines that could not be converted.", autocompletion=_completion.files),
+    ] = None,
 ) -> None:
     """Convert transcripts from one dialect to another, line by line; exit 1 when a line could not be converted.
 

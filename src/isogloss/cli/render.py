@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isogloss.cli import _completion
 from isogloss.cli._input import read_json
 from isogloss.dialects import Dialect, get_dialect
 from isogloss.errors import RequestError
@@ -20,17 +21,23 @@ if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
 
 REQUEST = typer.Argument(
-    help="A request (or its messages) in OpenAI's form; standard input without it.", show_default=False
+    help="A request (or its messages) in OpenAI's form; standard input without it.",
+    show_default=False,
+    autocompletion=_completion.files,
 )
+DIALECT = typer.Option("--dialect", "-d", help="The model's dialect.", autocompletion=_completion.dialects)
 
 
 def command(
     file: Annotated[Path | None, REQUEST] = None,
-    dialect: Annotated[str, typer.Option("--dialect", "-d", help="The model's dialect.")] = "hermes",
+    dialect: Annotated[str, DIALECT] = "hermes",
     tokens: Annotated[bool, typer.Option("--tokens", help="Token ids, as a JSON array.")] = False,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="tokenizer.json or GGUF file; without it that of the template, or o200k_harmony."),
+        typer.Option(
+            help="tokenizer.json or GGUF file; without it that of the template, or o200k_harmony.",
+            autocompletion=_completion.files,
+        ),
     ] = None,
     inband: Annotated[
         bool, typer.Option("--inband", help="Plain messages with tools told in the text, as JSON.")
@@ -39,7 +46,8 @@ def command(
         Path | None,
         typer.Option(
             help="The model's own chat template instead of a dialect: a GGUF file, tokenizer_config.json or its "
-            "folder, or a .jinja file."
+            "folder, or a .jinja file.",
+            autocompletion=_completion.files,
         ),
     ] = None,
     argument: Annotated[
@@ -98,6 +106,8 @@ def _template(path: Path, tokenizer: Tokenizer | None) -> ChatTemplate:
 
     if path.suffix == ".gguf":
         return ChatTemplate.from_gguf(path)
+    if path.suffix not in (".jinja", ".json") and path.is_file():
+        raise RequestError(f"Expected a .gguf, .jinja or tokenizer_config.json file as a template, got `{path}`")
     if path.suffix == ".jinja":
         return ChatTemplate.from_jinja(path, special_tokens=() if tokenizer is None else tokenizer.special_tokens)
     return ChatTemplate.from_tokenizer_config(path)

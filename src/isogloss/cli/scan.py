@@ -6,24 +6,31 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
 
+from isogloss.cli import _completion
 from isogloss.cli._event_view import show_events
 from isogloss.cli._input import read_text, read_tools
 from isogloss.dialects import get_dialect
 from isogloss.events import Event, collect, to_json
 
-OUTPUT = typer.Argument(help="What the model said; standard input without it.", show_default=False)
+OUTPUT = typer.Argument(
+    help="What the model said; standard input without it.", show_default=False, autocompletion=_completion.files
+)
+DIALECT = typer.Option("--dialect", "-d", help="The model's dialect.", autocompletion=_completion.dialects)
 
 
 def command(
     file: Annotated[Path | None, OUTPUT] = None,
-    dialect: Annotated[str, typer.Option("--dialect", "-d", help="The model's dialect.")] = "hermes",
+    dialect: Annotated[str, DIALECT] = "hermes",
     tools: Annotated[
-        Path | None, typer.Option(help="JSON file with the tools, which decide how values are typed.")
+        Path | None,
+        typer.Option(
+            help="JSON file with the tools, which decide how values are typed.", autocompletion=_completion.files
+        ),
     ] = None,
     events: Annotated[
         bool,
@@ -32,8 +39,13 @@ def command(
         ),
     ] = False,
     cut: Annotated[int, typer.Option(min=0, help="Feed the output in pieces of so many characters; 0: whole.")] = 0,
-    starts_in: Annotated[str, typer.Option(help="text, or reasoning where the prompt opened it.")] = "text",
-    finish: Annotated[str, typer.Option(help="Why the engine stopped: stop, length.")] = "stop",
+    starts_in: Annotated[
+        Literal["text", "reasoning"],
+        typer.Option(help="What the output begins with: reasoning where the prompt opened it."),
+    ] = "text",
+    finish: Annotated[
+        Literal["stop", "length"], typer.Option(help="Why the engine stopped: at the end, or at its limit.")
+    ] = "stop",
 ) -> None:
     """Parse a model's output.
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isogloss.cli import _completion
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,16 +23,25 @@ _KEY = "VARIABLE"
 def command(
     model: Annotated[
         str | None,
-        typer.Option(help="A GGUF file, hf:OWNER/REPOSITORY/FILE or a URL. Without it: the demo model, fetched once."),
+        typer.Option(
+            help="A GGUF file, hf:OWNER/REPOSITORY/FILE or a URL. Without it: the demo model, fetched once.",
+            autocompletion=_completion.files,
+        ),
     ] = None,
-    engine: Annotated[str | None, typer.Option(help="The engine, where several take such a model.")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="The engine, where several take such a model.", autocompletion=_completion.engines),
+    ] = None,
     engine_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the engine; may be repeated.")
     ] = None,
     engine_key_env: Annotated[
         str | None, typer.Option(metavar=_KEY, help="Environment variable with the key that the engine wants.")
     ] = None,
-    dialect: Annotated[str | None, typer.Option(help="The model's dialect. Without it: found out.")] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(help="The model's dialect. Without it: found out.", autocompletion=_completion.dialects),
+    ] = None,
     no_template: Annotated[
         bool, typer.Option("--no-template", help="Prompt the model as its dialect does, not by its own chat template.")
     ] = False,
@@ -130,8 +141,7 @@ def command(
 
 
 def _demo(dialect: str | None) -> tuple[str, str]:
-    from isogloss.demo import DIALECT
-    from isogloss.demo_model import demo_model_path
+    from isogloss.demo_model import DIALECT, demo_model_path
 
     return str(demo_model_path()), dialect or DIALECT
 

@@ -199,6 +199,7 @@ class StreamScanner:
                 at = found.start + 1
                 self._kept_space = False
                 self._emit_prose(text[self._pos : at], at)
+                self._code.quote()
                 self._pos = at
                 continue
             self._say(found.start, found.kind in mode.trims)
@@ -207,16 +208,24 @@ class StreamScanner:
             return True
 
     def _is_mention(self, found: Found) -> bool:
-        """Text that only talks of a marker: right behind the backtick that opens a span of code, or a think tag in a
-        code fence."""
-        start = found.start
-        if not self._text[start].isascii():
+        """Text that only talks of a marker: in a span of code that begins with one, or in a code fence. A fence around
+        a call and nothing else is the model's way to write the call where `CodeMarks.wraps` says so."""
+        text, start = self._text, found.start
+        if not text[start].isascii():
             return False  # a control token is never a mention
-        previous = self._text[start - 1] if start > self._pos else self._previous[-1:]
-        if previous != "`" and (found.kind not in ("think", "think_close") or self._mode is not self.text_prose):
+        if not self._code.is_open and text.find("`", self._pos, start) < 0:
             return False
-        code = self._code.after(self._text[self._pos : start], self._previous)
-        return code.in_span if previous == "`" else code.in_fence
+        code = self._code.after(text[self._pos : start], self._previous)
+        previous = text[start - 1] if start > self._pos else self._previous[-1:]
+        if code.in_span and (code.is_quote or previous == "`"):
+            return True
+        return self._mode is self.text_prose and self._is_shown_in_fence(found, code)
+
+    def _is_shown_in_fence(self, found: Found, code: CodeMarks) -> bool:
+        """Whether a marker is in a code fence that makes text of it. The end of the turn ends fences, too."""
+        if found.kind == "turn_end" or not code.in_fence:
+            return False
+        return found.kind in ("think", "think_close") or not code.wraps
 
     def _begins_line(self, start: int) -> bool:
         """Whether there is only white space in front of ``start`` on its line (or in the turn)."""
@@ -273,12 +282,13 @@ class StreamScanner:
 
     def _enter(self, prose: Prose, *, trim: bool = True) -> None:
         """Go on with running text. ``trim``: white space that follows belongs to the markup just read."""
+        is_behind_call = prose is self._mode is self.text_prose
+        self._code = self._code.behind_call() if is_behind_call else CodeMarks()
         self._mode = prose
         self._state = self._prose
         self._trim = trim and not self.framed_by_tokens
         self._kept_space = False
         self._previous = ""
-        self._code = CodeMarks()
 
     # -- markers that many dialects have
 

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from isogloss.dialects._base import paragraphs
+from isogloss.dialects._code_marks import CodeMarks
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._python_calls import PythonCallScanner, write_call
@@ -118,6 +119,10 @@ class GeminiScanner(PythonCallScanner):
             return super()._is_mention(found)
         before = self._text[found.start - 1] if found.start > self._pos else self._previous[-1:]
         return found.kind != "turn_end" and before not in ("", "\n")
+
+    def _is_shown_in_fence(self, found: Found, code: CodeMarks) -> bool:
+        """The markers are fences themselves: only a longer one holds them."""
+        return code.fence > len(FENCE) and super()._is_shown_in_fence(found, code)
 
     def _on_nested(self, found: Found) -> None:
         self._emit_prose(self._text[found.start : found.end], found.end)

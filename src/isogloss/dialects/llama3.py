@@ -69,7 +69,7 @@ class Llama3Scanner(JsonCallScanner):
         if found.kind != "object":
             return super()._is_mention(found)
         is_unknown = found.match["alone"] is not None and found.match["name"] not in self.tools
-        return is_unknown or not self._begins_line(found.start)
+        return is_unknown or not self._begins_line(found.start) or super()._is_mention(found)
 
     def _on_call(self, found: Found) -> None:
         self._open(found.start)

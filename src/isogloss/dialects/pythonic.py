@@ -60,7 +60,8 @@ class PythonicScanner(PythonCallScanner):
     def _is_mention(self, found: Found) -> bool:
         if found.kind != "list":
             return super()._is_mention(found)
-        return not self._begins_line(found.start) or (bool(self.tools) and found.match["name"] not in self.tools)
+        is_unknown = bool(self.tools) and found.match["name"] not in self.tools
+        return is_unknown or not self._begins_line(found.start) or super()._is_mention(found)
 
     def _on_list(self, found: Found) -> None:
         self._open(found.start)

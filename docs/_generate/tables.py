@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from dialect_pages import summary
 from markup import code, fence, from_docstring, table
@@ -162,6 +162,8 @@ def _command(name: str, command: Any) -> str:
 
 
 def _value(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(get_args(kind))
     names = [part.__name__ for part in (get_args(kind) or (kind,)) if isinstance(part, type) and part is not type(None)]
     known = {"Path": "PATH", "str": "TEXT", "int": "NUMBER", "float": "NUMBER"}
     return known.get(names[0] if names else "str", "TEXT")

@@ -13,7 +13,7 @@ FROM python:3.13-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libgomp1 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --no-create-home isogloss \
+    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin isogloss \
     && install --directory --owner isogloss /var/cache/isogloss /var/lib/isogloss
 COPY --from=build /opt/isogloss /opt/isogloss
 ENV HF_HOME=/var/cache/isogloss/huggingface \

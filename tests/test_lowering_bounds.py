@@ -66,6 +66,8 @@ TAKEN = {
     "many keys": {"type": "object", "minProperties": 10**6},
     "many declared keys": {"type": "object", "properties": {f"p{i}": {"multipleOf": 2} for i in range(600)}},
     "many positions": {"type": "array", "prefixItems": [{"type": "integer"}] * 500},
+    "many patterns": {"type": "string", "allOf": [{"pattern": f"w{i}"} for i in range(12)]},
+    "many remainders": {"type": "string", "allOf": [{"pattern": f"(a|b)*a(a|b){{{i}}}$"} for i in range(12)]},
     "a prime divisor": {"type": "integer", "multipleOf": 1_000_003},
     "a long range": {"type": "number", "minimum": -1e308, "maximum": 1e308},
 }
@@ -90,6 +92,14 @@ def test_within_the_bounds_compiles(name: str) -> None:
         },
         {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "minItems": 3},
         {"not": {}},
+        {"type": "string", "pattern": "^x$", "minLength": 5},
+        {"type": "string", "pattern": "^x$", "format": "date"},
+        {"type": "string", "pattern": "^x$", "allOf": [{"pattern": "^y"}]},
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string", "pattern": "^x*$", "minLength": 5, "maxLength": 4}},
+            "required": ["a"],
+        },
     ],
 )
 def test_what_no_value_satisfies_is_refused_at_once(schema: Any) -> None:

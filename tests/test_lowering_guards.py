@@ -224,3 +224,26 @@ def test_a_watch_is_linear_in_keys() -> None:
     assert len(watch.place.container.names) == 5_000
     assert not watch.allows(b'"key17"')
     assert watch.allows(b'"key5001"')
+
+
+def test_a_mask_has_no_token_that_ends_a_repeated_number_and_opens_a_string() -> None:
+    tokenizer = o200k_harmony()
+    matcher = guarded({"type": "array", "uniqueItems": True}, tokenizer)
+    assert matcher.accept_all(tokenizer.encode("[1,1")) == len(tokenizer.encode("[1,1"))
+    (token,) = tokenizer.encode(',"')
+    assert not allows(matcher, token)
+    assert allows(matcher, tokenizer.encode("0")[0])
+
+
+@pytest.mark.parametrize("unique", [["ab", "ac"], ["\\", 'a"b'], ["", "é"]])
+def test_a_mask_has_no_token_that_ends_a_repeated_string(unique: list[str]) -> None:
+    tokenizer = o200k_harmony()
+    for text in unique:
+        matcher = guarded({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, tokenizer)
+        before = json.dumps([*unique, text], ensure_ascii=False, separators=(",", ":"))[:-2]
+        tokens = tokenizer.encode(before)
+        assert matcher.accept_all(tokens) == len(tokens)
+        for ending in ('"', '"]', '",', '","'):
+            (token,) = tokenizer.encode(ending)
+            assert not allows(matcher, token)
+            assert not matcher.validate([token])

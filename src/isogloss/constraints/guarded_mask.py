@@ -113,8 +113,8 @@ class TokenIndex:
 
     @functools.cached_property
     def inert_in_number(self) -> NDArray[numpy.int32]:
-        """Tokens that close nothing where a number is at hand, as a mask: those that go on with it."""
-        numeric = (t for t in self.numeric if not self.bytes_of(t).strip(_NUMERIC))
+        """Tokens that close nothing where a number is at hand, as a mask: those that go on with it (`e` may end a word)."""
+        numeric = (t for t in self._starting_with(b"0123456789.+-") if not self.bytes_of(t).strip(_NUMERIC))
         return self._words([*self.special, *numeric])
 
     @functools.cached_property

@@ -30,6 +30,11 @@ MAXIMUM_DIVISOR = 10_000
 MAXIMUM_LENGTH = 1_000_000
 """Above it a bound on length is not counted by the grammar."""
 
+MAXIMUM_CONJUNCTION = 6
+"""Expressions that one terminal may intersect."""
+NO_EXTENSION = "NoExtension"
+"""How the engine says that nothing can come next."""
+
 FREE_CHARACTER = (
     r'(?:[^"\\\x00-\x1f]|\\(?:["\\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}'
     r"|[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})))"
@@ -82,10 +87,26 @@ def string(writer: GrammarWriter, node: CanonicalSchema, view: forms.StringView)
     parts = string_parts(writer, node, view)
     if parts is None:
         return writer.shared("JSON_STRING")
+    parts = _within_means(writer, node, parts)
     expression = " & ".join(parts)
     if len(parts) > 1 and is_empty(expression):
         return None
     return writer.terminal(expression)
+
+
+def _within_means(writer: GrammarWriter, node: CanonicalSchema, parts: list[str]) -> list[str]:
+    """As many of the conjuncts as the engine can hold at once, the first ones; a guard holds the others.
+
+    The states of a conjunction are the product of those of its parts.
+    """
+    if len(parts) == 1:
+        return parts
+    kept = parts[:MAXIMUM_CONJUNCTION]
+    while len(kept) > 1 and _may_begin(" & ".join(kept)) is None:
+        kept = kept[:-1]
+    if len(kept) < len(parts):
+        writer.mark(node, "value")
+    return kept
 
 
 def key_expression(writer: GrammarWriter, node: CanonicalSchema, owner: CanonicalSchema) -> str | None:
@@ -184,13 +205,23 @@ def pattern_language(writer: GrammarWriter, owner: CanonicalSchema, pattern: str
         return None
 
 
-@functools.lru_cache(maxsize=1024)
 def is_empty(expression: str) -> bool:
     """Whether a terminal matches nothing, as the grammar engine sees it."""
+    return _may_begin(expression) is False
+
+
+@functools.lru_cache(maxsize=1024)
+def _may_begin(expression: str) -> bool | None:
+    """Whether a terminal matches something; None where the engine cannot tell within its bounds."""
     import llguidance
 
     matcher = llguidance.LLMatcher(_byte_tokenizer(), f"start: T\nT: {expression}\n", log_level=0)
-    return not matcher.is_error() and not any(matcher.compute_bitmask())
+    if matcher.is_error():
+        return None
+    found = any(matcher.compute_bitmask())
+    if matcher.is_error():
+        return False if matcher.get_error().startswith(NO_EXTENSION) else None
+    return found
 
 
 @functools.cache

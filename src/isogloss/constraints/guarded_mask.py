@@ -113,7 +113,10 @@ class TokenIndex:
 
     @functools.cached_property
     def inert_in_number(self) -> NDArray[numpy.int32]:
-        """Tokens that close nothing where a number is at hand, as a mask: those that go on with it (`e` may end a word)."""
+        """Tokens that close nothing where a number is at hand, as a mask: those that go on with it.
+
+        Not those that begin with ``e``, which may end a word.
+        """
         numeric = (t for t in self._starting_with(b"0123456789.+-") if not self.bytes_of(t).strip(_NUMERIC))
         return self._words([*self.special, *numeric])
 

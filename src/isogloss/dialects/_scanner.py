@@ -44,6 +44,7 @@ LONGEST_PIECE = 4096
 MADE_UP_RESULT = "the model made up a tool result"
 AFTER_THE_TURN = "text after the end of the turn"
 
+_BYTE_ORDER_MARK = "\ufeff"
 _SPACE = run(r"\s*")
 _NOT_SPACE = re.compile(r"\S").search
 
@@ -233,7 +234,12 @@ class StreamScanner:
         solid = before.rstrip()
         if len(before) - len(solid) > LONGEST_SPACE:
             return False
-        return "\n" in before[len(solid) :] or (solid == "" and self._previous[-1:] in ("", "\n"))
+        if "\n" in before[len(solid) :]:
+            return True
+        said = self._base + self._pos
+        if (said == 0 and solid == _BYTE_ORDER_MARK) or (said == 1 and self._previous + solid == _BYTE_ORDER_MARK):
+            return True
+        return solid == "" and self._previous[-1:] in ("", "\n")
 
     def _flow(self, end: int) -> None:
         """Say the text up to ``end``, but hold back white space that a marker may yet claim."""

@@ -47,6 +47,7 @@ class TagCallScanner(StreamScanner):
         super().__init__(tools, starts_in)
         self._view: SchemaView | None = None
         self._views: dict[str, SchemaView] = {}
+        self._line_break = "\n"
 
     def _named(self, name: str, end: int, call_id: str = "") -> None:
         """The call's name is known: from here on it is a call."""
@@ -96,12 +97,22 @@ class TagCallScanner(StreamScanner):
 
     def _begin_value(self) -> bool:
         """The line break behind an opening tag."""
-        if self._pos == len(self._text):
+        line_break = self._text[self._pos : self._pos + 2]
+        if line_break in ("", "\r") and not self._final:
             return False
-        if self._text[self._pos] == "\n":
-            self._pos += 1
+        self._line_break = "\r\n" if line_break == "\r\n" else "\n"
+        if line_break.startswith(self._line_break):
+            self._pos += len(self._line_break)
         self._state = self._in_value
         return True
+
+    def _before_line_break(self, pos: int, end: int, *, is_end: bool) -> int:
+        """Where the value ends, but for the line break in front of its closing tag or what may become one: it is
+        written as the one behind the opening tag is."""
+        if self._text.endswith(self._line_break, pos, end):
+            return end - len(self._line_break)
+        is_half = not is_end and self._text.endswith(self._line_break[:1], pos, end)
+        return end - 1 if is_half else end
 
     def _in_value(self) -> bool:
         text = self._text
@@ -112,8 +123,8 @@ class TagCallScanner(StreamScanner):
         if self._final and isinstance(found, int):
             return False  # what is held back may be a piece of the closing tag
         end = found if isinstance(found, int) else found.start
-        if self.framed and end > pos and text[end - 1] == "\n":
-            end -= 1  # it may be the line break in front of the closing tag
+        if self.framed:
+            end = self._before_line_break(pos, end, is_end=not isinstance(found, int))
         if end > pos:
             json_text = self._value.read(text[pos:end])
             if json_text:

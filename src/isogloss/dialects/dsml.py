@@ -55,7 +55,7 @@ KINDS: Mapping[str, str | tuple[str, ...]] = {
     **THINK,
     **REFUSALS,
 }
-BLOCKS = r"(?!(?:invoke|parameter)\b)[a-z_]{2,24}+"
+BLOCKS = r"[a-z_]{2,24}+(?<!invoke|parameter)"
 
 
 def _markers(tags: InvokeTags) -> Markers:

@@ -115,7 +115,8 @@ class KimiK3Scanner(InvokeCallScanner):
 
     def _after_turn(self) -> bool:
         """The end of the message may be written as its closing tag and a token of its own."""
-        rest = self._text[self._pos :]
+        rest = self._text[self._pos :].lstrip()
+        self._pos = len(self._text) - len(rest)
         if len(rest) < len(self._message_end) and self._message_end.startswith(rest) and not self._final:
             return False
         if rest.startswith(self._message_end):

@@ -32,18 +32,17 @@ def main() -> None:
     subjects = options.subjects or SUBJECTS
     if unknown := set(subjects) - set(SUBJECTS):
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
-    run = Results.new()
-    for subject in subjects:
+    baseline, run = Results.read(), Results.new()
+    for number, subject in enumerate(subjects, 1):
         start = time.monotonic()
         print(f"\n# {subject}\n", flush=True)
         import_module(f"benchmarks.{subject}").measure(run)
         print(f"\n{subject}: {time.monotonic() - start:.0f} s", flush=True)
-    baseline = Results.read()
+        if options.update:
+            merged(baseline, run, subjects[:number]).write()
     problems = told(run, baseline)
     if options.update:
-        kept = run if baseline is None else merged(baseline, run, subjects)
-        kept.write()
-        report.write(kept)
+        report.write(merged(baseline, run, subjects))
         draw()
     sys.exit(1 if problems and not options.update else 0)
 

@@ -13,6 +13,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 PEERS = Path(__file__).with_name("peers")
@@ -55,7 +58,8 @@ def command(name: str) -> list[str]:
     if name == "isogloss":
         return [sys.executable, str(PEERS / name / "worker.py")]
     if (PEERS / host / "package.json").is_file():
-        return ["node", str(_npm(host) / "worker.mjs")]
+        with _locked(host):
+            return ["node", str(_npm(host) / "worker.mjs")]
     return [str(interpreter(host)), str(PEERS / host / "worker.py")]
 
 
@@ -63,6 +67,11 @@ def interpreter(name: str) -> Path:
     """The Python of a peer's environment, made if need be."""
     if name == "vllm":
         return _vllm()
+    with _locked(name):
+        return _virtual(name)
+
+
+def _virtual(name: str) -> Path:
     requirements = PEERS / name / "requirements.txt"
     bare = requirements.with_name("without-dependencies.txt")
     environment = FOLDER / name
@@ -108,6 +117,15 @@ def _vllm() -> Path:
         return Path(with_vllm.installed(folder))
     except SystemExit as error:
         raise UnavailableError(str(error)) from None
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Alone among processes with that peer's environment."""
+    FOLDER.mkdir(exist_ok=True)
+    with (FOLDER / f"{name}.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        yield
 
 
 def _is_installed(environment: Path, wanted: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from benchmarks.results import Results, Row, Spread, in_turns, ratios
@@ -71,7 +72,7 @@ def _row(case: Case, ours: Worker, theirs: Worker, vocabulary: str) -> Row:
         seen.add(answer["result"])
         return float(answer["seconds"]) / int(answer["units"]) * 1e6
 
-    figures = in_turns({side.name: lambda s=side: run(s) for side in (ours, theirs)}, case.rounds)
+    figures = in_turns({side.name: partial(run, side) for side in (ours, theirs)}, case.rounds)
     mine, others = figures[ours.name], figures[theirs.name]
     note = "" if len(seen) == 1 else "results differ"
     spreads = (Spread.of(mine), Spread.of(others), ratios(mine, others))

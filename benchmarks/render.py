@@ -128,7 +128,7 @@ def _renderers(mine: Worker, peer: Worker) -> Iterator[Row]:
             print(f"renderers fails at {dialect}: {error}", flush=True)
             continue
         given = {**told, "ids": answer["ids"], **special}
-        note = "" if answer["arguments"] == {"path": "a.py", "content": scan.code(20_000)} else "wrong arguments"
+        note = scan.difference(answer["arguments"], 20_000)
         works = ("parse_tokens", given), ("parse_tokens", told)
         yield from _row(f"{dialect}, a 20 KB call from token ids", "ms", mine, peer, *works, note)
 
@@ -155,7 +155,7 @@ def _row(
     except WorkError as error:
         print(f"{case}, {peer.name}: {error}", flush=True)
         return
-    spreads = [Spread.of(figures[side.name]) for side in (mine, peer)]
+    spreads = (Spread.of(figures[mine.name]), Spread.of(figures[peer.name]))
     if abs(lengths[mine.name] - lengths[peer.name]) > 0.05 * lengths[peer.name]:
         note = f"lengths differ: {lengths[mine.name]:,} and {lengths[peer.name]:,}"
     ratio = ratios(figures[mine.name], figures[peer.name])

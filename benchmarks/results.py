@@ -88,7 +88,7 @@ def in_turns(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str,
     """Each side's figure in each round. Sides take turns, in the other direction every second round."""
     figures: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(rounds):
-        order = list(sides) if number % 2 == 0 else list(reversed(sides))
+        order = list(sides) if number % 2 == 0 else list(sides)[::-1]
         for name in order:
             figures[name].append(sides[name]())
     return figures
@@ -115,8 +115,10 @@ def regressions(run: Results, baseline: Results) -> list[str]:
     return problems
 
 
-def merged(baseline: Results, run: Results, subjects: Sequence[str]) -> Results:
+def merged(baseline: Results | None, run: Results, subjects: Sequence[str]) -> Results:
     """The baseline, with the subjects that were run as they are now."""
+    if baseline is None:
+        return run
     rows = [row for row in baseline.rows if row.subject not in subjects]
     alone = {**baseline.alone, **run.alone}
     measured = {row.peer for row in rows} | {row.peer for row in run.rows}

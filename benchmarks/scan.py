@@ -114,8 +114,14 @@ def _note(dialect: Dialect, worker: Worker) -> str:
         answer = worker.ask("arguments", **_arguments(dialect, 2_000))
     except WorkError as error:
         return f"fails: {error}"
-    found, content = answer["arguments"], code(2_000)
-    if found != {"path": "a.py", "content": content}:
-        is_stripped = isinstance(found, dict) and str(found.get("content")).strip() == content.strip()
-        return "value stripped of white space" if is_stripped else "wrong arguments"
-    return "arguments in few pieces" if answer["deltas"] < 20 else ""
+    few = "arguments in few pieces" if answer["deltas"] < 20 else ""
+    return difference(answer["arguments"], 2_000) or few
+
+
+def difference(found: Any, size: int) -> str:
+    """What is wrong with the arguments that a peer found; nothing where they are right."""
+    content = code(size)
+    if found == {"path": "a.py", "content": content}:
+        return ""
+    is_stripped = isinstance(found, dict) and str(found.get("content")).strip() == content.strip()
+    return "value stripped of white space" if is_stripped else "wrong arguments"

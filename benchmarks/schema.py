@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.results import Results, Row, Spread, ratios
 from benchmarks.vocabulary import vocabulary_folder
-from benchmarks.workers import Worker, WorkError, running
+from benchmarks.workers import PATIENCE, Worker, WorkError, running
 from isogloss.tokenizers import o200k_harmony
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "maskbench-300.tar.xz"
@@ -50,8 +50,12 @@ PEERS = {
 }
 MASKS = 40
 """Tokens of a valid instance that are followed."""
-FIGURES = (("schema to first mask, p50", 50, "ms"), ("schema to first mask, p99", 99, "ms"))
-MASK_FIGURES = (("mask, p50", 50, "us"), ("mask, p99", 99, "us"))
+FIGURES = (
+    ("schema to first mask, p50", "first", 50, "ms"),
+    ("schema to first mask, p99", "first", 99, "ms"),
+    ("mask, p50", "masks", 50, "us"),
+    ("mask, p99", "masks", 99, "us"),
+)
 
 
 def measure(results: Results) -> None:
@@ -86,59 +90,67 @@ class Compared(NamedTuple):
     first: list[list[float]]
     masks: list[list[float]]
 
+    @classmethod
+    def of(cls, rounds: int) -> Compared:
+        return cls([[] for _ in range(rounds)], [[] for _ in range(rounds)])
+
+    def add(self, number: int, answer: dict[str, Any], masks: int) -> None:
+        self.first[number].append(answer["seconds"])
+        self.masks[number] += answer["masks"][:masks]
+
 
 def _rows(sample: list[tuple[Any, list[int]]], plan: Plan, ours: Worker, peer: Worker) -> Iterator[Row]:
-    vocabulary = vocabulary_folder()
-    warm: dict[str, Any] = {"schema": OWN[0], "tokens": [], "vocabulary": vocabulary}
-    mine, theirs = (Compared([[] for _ in range(plan.rounds)], [[] for _ in range(plan.rounds)]) for _ in range(2))
-    refused = late = taken = 0
-    try:
+    mine, theirs = Compared.of(plan.rounds), Compared.of(plan.rounds)
+    dropped: dict[int, str] = {}
+    for number in range(plan.rounds):
         for side in (ours, peer):
-            side.ask("first_mask", **warm)
-    except WorkError as error:
-        print(f"{peer.name} fails: {error}", flush=True)
-        return
-    for schema, tokens in sample:
-        arguments = {"schema": schema, "tokens": tokens, "vocabulary": vocabulary}
-        try:
-            answers = [_turn(ours, peer, plan, arguments, number) for number in range(plan.rounds)]
-        except WorkError:
-            late += 1
-            peer.ask("first_mask", **warm)
-            continue
-        if any("refused" in answer for pair in answers for answer in pair):
-            refused += 1
-            continue
-        taken += 1
-        for number, pair in enumerate(answers):
-            length = min(len(answer["masks"]) for answer in pair)
-            for side_figures, answer in zip((mine, theirs), pair, strict=True):
-                side_figures.first[number].append(answer["seconds"])
-                side_figures.masks[number] += answer["masks"][:length]
-    note = f"{taken} of {len(sample)} schemas, {refused} refused" + (
-        f", {late} not within {plan.within:g} s" if late else ""
+            side.restart()  # What a side keeps of a schema that it has seen is not what is measured.
+            side.ask("first_mask", schema=OWN[0], tokens=[], vocabulary=vocabulary_folder())
+        for at, (schema, tokens) in enumerate(sample):
+            if at not in dropped:
+                pair = _turn(ours, peer, plan, (schema, tokens), number)
+                if isinstance(pair, str):
+                    dropped[at] = pair
+                    continue
+                masks = min(len(answer["masks"]) for answer in pair)
+                mine.add(number, pair[0], masks)
+                theirs.add(number, pair[1], masks)
+    reasons = sorted(dropped.values())
+    note = ", ".join(
+        [f"{len(sample) - len(dropped)} of {len(sample)} schemas"]
+        + [f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons)]
     )
-    for label, percent, unit in (*FIGURES, *MASK_FIGURES):
-        which = "first" if (label, percent, unit) in FIGURES else "masks"
+    for label, which, percent, unit in FIGURES:
         scale = 1e3 if unit == "ms" else 1e6
-        our_rounds, their_rounds = (
+        figures = [
             [_quantile(values, percent) * scale for values in getattr(side, which) if len(values) > 1]
             for side in (mine, theirs)
-        )
-        if not our_rounds:
+        ]
+        if not figures[0]:
             continue
-        spreads = (Spread.of(our_rounds), Spread.of(their_rounds), ratios(our_rounds, their_rounds))
+        spreads = (Spread.of(figures[0]), Spread.of(figures[1]), ratios(*figures))
         row = Row("schema", label, peer.name, peer.version, unit, *spreads, note=note)
         print(f"{label}, {peer.name}: {row.ours.min} {row.theirs.min} {unit} {row.ratio} {note}", flush=True)
         yield row
 
 
-def _turn(ours: Worker, peer: Worker, plan: Plan, arguments: dict[str, Any], number: int) -> list[dict[str, Any]]:
-    """Our answer and theirs, asked for in this order or the other."""
-    sides = [(ours, 60.0), (peer, plan.within)]
-    order = sides if number % 2 == 0 else sides[::-1]
-    answers = [side.ask("first_mask", within=within, **arguments) for side, within in order]
-    return answers if number % 2 == 0 else answers[::-1]
+def _turn(
+    ours: Worker, peer: Worker, plan: Plan, asked: tuple[Any, list[int]], number: int
+) -> tuple[dict[str, Any], dict[str, Any]] | str:
+    """Our answer and theirs, asked for in this order or the other; why there are none where a side has none."""
+    schema, tokens = asked
+    answers: dict[str, dict[str, Any]] = {}
+    for side in (ours, peer) if number % 2 == 0 else (peer, ours):
+        within = plan.within if side is peer else PATIENCE
+        try:
+            answer = side.ask("first_mask", within=within, schema=schema, tokens=tokens, vocabulary=vocabulary_folder())
+        except WorkError:
+            side.ask("first_mask", schema=OWN[0], tokens=[], vocabulary=vocabulary_folder())
+            return f"not within {within:g} s by {side.name}"
+        if "refused" in answer:
+            return f"refused by {side.name}"
+        answers[side.name] = answer
+    return answers[ours.name], answers[peer.name]
 
 
 def _quantile(values: list[float], percent: int) -> float:

@@ -65,7 +65,9 @@ def litellm(stack: ExitStack, target: str, model: str, key: str) -> Process:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     parameters = {"model": f"openai/{model}", "api_base": f"{target}/v1", "api_key": key}
     models = [{"model_name": "default", "litellm_params": parameters}]
-    (folder / "config.yaml").write_text(json.dumps({"model_list": models}), "utf-8")
+    settings = {"dangerously_permit_weak_or_unset_master_key": True}  # On loopback, for a minute.
+    configuration = {"model_list": models, "general_settings": settings}
+    (folder / "config.yaml").write_text(json.dumps(configuration), "utf-8")
     port = free_port()
     command = [str(python.with_name("litellm")), "--config", str(folder / "config.yaml")]
     command += ["--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]

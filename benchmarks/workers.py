@@ -61,8 +61,7 @@ class Worker:
             self._process.stdin.flush()
             line = self._lines.get(timeout=within)
         except (Empty, OSError) as error:
-            self.stop()
-            self._start()
+            self.restart()
             why = f"more than {within:g} s" if isinstance(error, Empty) else "ended before"
             raise WorkError(f"{work}: {why}") from None
         if not line:
@@ -74,6 +73,11 @@ class Worker:
         if "error" in answer:
             raise WorkError(f"{work}: {answer['error']}")
         return answer
+
+    def restart(self) -> None:
+        """A new process in its place."""
+        self.stop()
+        self._start()
 
     def stop(self) -> None:
         """End the process."""

@@ -23,14 +23,11 @@ class Table:
         self.special_token_ids = list(range(len(ordinary_tokens(folder)), len(self.tokens)))
         self.eos_token_id = END
         self.bos_token_id = None
+        self._ids = {token: number for number, token in enumerate(self.tokens)}
 
     def __call__(self, text: str | bytes) -> list[int]:
         data = text.encode() if isinstance(text, str) else text
-        return [self.ids[bytes([byte])] for byte in data]
-
-    @property
-    def ids(self) -> dict[bytes, int]:
-        return {token: number for number, token in enumerate(self.tokens)}
+        return [self._ids[bytes([byte])] for byte in data]
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
 import sys
 from functools import cache
 from importlib import import_module
@@ -37,6 +39,8 @@ PATTERN = "|".join(
     ]
 )
 """Where o200k may not join."""
+CONTROL = re.compile(r"<[|｜][^<>|｜]+[|｜]>")
+"""A text that is one control token: some renderers ask for its id by encoding it."""
 
 
 class Tokenizer:
@@ -68,6 +72,8 @@ class Tokenizer:
         return self._encoding
 
     def encode(self, text: str, add_special_tokens: bool = False, **_: Any) -> list[int]:
+        if CONTROL.fullmatch(text):
+            self.convert_tokens_to_ids(text)
         return self.encoding.encode(text, allowed_special="all")
 
     def decode(self, ids: Any, skip_special_tokens: bool = False, **_: Any) -> str:
@@ -80,6 +86,7 @@ class Tokenizer:
 def made(dialect: str, vocabulary: str) -> tuple[Any, Tokenizer]:
     module, name = RENDERERS[dialect].split(".")
     tokenizer = Tokenizer(vocabulary)
+    os.environ["TIKTOKEN_ENCODINGS_BASE"] = vocabulary
     renderer = getattr(import_module(f"renderers.{module}"), name)(tokenizer)
     return renderer, tokenizer
 

@@ -27,19 +27,19 @@ BACKEND = os.environ.get("ISOGLOSS_VLLM_BACKEND", "")
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(not URL, reason="no vLLM server is named: make test-vllm")]
 
 GREEDY = Sampling(temperature=0, max_tokens=120)
-PLACE = {
+PLACE: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string", "maxLength": 20}, "size": {"enum": ["small", "big"]}},
     "required": ["city", "size"],
     "additionalProperties": False,
 }
-WEATHER = Tool("get_weather", "The weather forecast for a city", PLACE, strict=True)
-ASKED = Conversation(
-    [UserMessage("What is the weather in Paris?")],
-    tools=[WEATHER],
-    tool_choice="required",
-    parallel_tool_calls=False,
-)
+LISTED = {**PLACE, "properties": {**PLACE["properties"], "city": {"enum": ["Oslo", "Paris"]}}}
+
+
+def asked(schema: dict[str, Any]) -> Conversation:
+    tool = Tool("get_weather", "The weather forecast for a city", schema, strict=True)
+    said = [UserMessage("What is the weather in Paris?")]
+    return Conversation(said, tools=[tool], tool_choice="required", parallel_tool_calls=False)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def test_a_plain_answer(engine: VllmEngine) -> None:
 
 @pytest.mark.parametrize("dialect", ["hermes", "qwen3_coder", "xml"])
 async def test_a_call_that_is_required_is_made(engine: VllmEngine, dialect: str) -> None:
-    events = [event async for event in chat_over(engine, dialect).stream(ASKED, GREEDY)]
+    events = [event async for event in chat_over(engine, dialect).stream(asked(LISTED), GREEDY)]
     message = collect(events)
     assert message.malformed == ()
     [call] = message.tool_calls
@@ -127,6 +127,17 @@ async def test_a_call_that_is_required_is_made(engine: VllmEngine, dialect: str)
     assert call.arguments["size"] in ("small", "big")
     streamed = [event.arguments for event in events if isinstance(event, ToolCallDelta)]
     assert json.loads("".join(streamed)) == call.arguments
+
+
+async def test_a_length_in_text_between_tags(engine: VllmEngine) -> None:
+    """A structural tag has no way to say it."""
+    turn = chat_over(engine, "xml").stream(asked(PLACE), GREEDY)
+    if BACKEND == "guidance":
+        [call] = (await turn.message()).tool_calls
+        assert len(call.arguments["city"]) <= 20
+    else:
+        with pytest.raises(EngineCapabilityError, match="cannot hold text to the language of"):
+            await turn.message()
 
 
 async def test_an_answer_satisfies_its_schema(engine: VllmEngine) -> None:

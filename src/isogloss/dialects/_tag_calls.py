@@ -123,7 +123,7 @@ class TagCallScanner(StreamScanner):
         if self._final and isinstance(found, int):
             return False  # what is held back may be a piece of the closing tag
         end = found if isinstance(found, int) else found.start
-        if self.framed:
+        if self.framed and end > pos and text[end - 1] in "\r\n":
             end = self._before_line_break(pos, end, is_end=not isinstance(found, int))
         if end > pos:
             json_text = self._value.read(text[pos:end])

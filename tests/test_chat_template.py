@@ -414,7 +414,7 @@ def test_files_without_a_template(tmp_path: Path) -> None:
         ChatTemplate.from_jinja(tmp_path / "none.jinja")
     file = tmp_path / "tokenizer_config.json"
     for content, message in [
-        ("[]", "Cannot read"),
+        ("[]", "Expected a JSON object"),
         ("{}", "has no chat template"),
         ('{"chat_template": [{"name": "default"}]}', "Expected a template or a list"),
     ]:

@@ -30,6 +30,7 @@ REFUSED = {
     "deep but not that deep": nested(200),
     "many values": {"enum": [f"v{i}" for i in range(99_000)]},
     "large": {"examples": [0] * 200_000, "not": {}},
+    "doubling exclusive choices": doubling(30, lambda r: {"oneOf": [r, {"type": "array", "items": r}]}),
     "combinations": {
         "allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(40)],
     },

@@ -23,6 +23,10 @@ MAXIMUM_WEAKENINGS = 8
 """Parts outside the canonical form that one document may have before nothing of it is kept."""
 MAXIMUM_EXCLUSIONS = 1_024
 """Shapes that telling the branches of one ``oneOf`` apart may come to."""
+MAXIMUM_NESTED_EXCLUSIONS = 4
+"""``oneOf`` whose branches are themselves a ``oneOf``, and so on: what each says of the next multiplies."""
+MAXIMUM_MERGES = 4_000
+"""Conjunctions that are merged for one document; each takes up to some milliseconds."""
 MAXIMUM_BREADTH = 16
 """Shapes that one of them may come to."""
 
@@ -54,6 +58,8 @@ class Canonical:
         """Whether `root` is the whole document, or more values than it admits."""
         self._resolved: dict[CanonicalSchema, tuple[CanonicalSchema, bool]] = {}
         self._exclusive: dict[CanonicalSchema, tuple[list[CanonicalSchema], bool]] = {}
+        self._exclusions_around = 0
+        self._merges = 0
         self._settlers = {
             forms.CanonicalKind.REFERENCE: self._follow,
             forms.CanonicalKind.ALL_OF: self._merge,
@@ -149,6 +155,9 @@ class Canonical:
             if merged is None:
                 merged = branch
                 continue
+            self._merges += 1
+            if self._merges > MAXIMUM_MERGES:
+                raise SchemaTooComplexError(f"Expected a schema that needs at most {MAXIMUM_MERGES} merges, got more")
             try:
                 merged = merged.intersect(branch)
             except forms.CanonicalizationError:
@@ -184,7 +193,11 @@ class Canonical:
         """The branches of a ``oneOf``, made such that no value is in two of them, and whether that is exact."""
         found = self._exclusive.get(node)
         if found is None:
+            if self._exclusions_around >= MAXIMUM_NESTED_EXCLUSIONS:
+                return branches_of(node), False
+            self._exclusions_around += 1
             found = self._exclusive[node] = self._made_exclusive(branches_of(node))
+            self._exclusions_around -= 1
         return found
 
     def _made_exclusive(self, branches: list[CanonicalSchema]) -> tuple[list[CanonicalSchema], bool]:

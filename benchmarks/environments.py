@@ -44,6 +44,10 @@ HOSTS = {"jinja2": "transformers"}
 """Peers that live in the environment of another, which depends on them."""
 
 
+BUILD = "-DGGML_NATIVE=OFF"
+"""How llama-cpp-python is compiled: virtual machines tell a compiler of instructions that they do not have."""
+
+
 class UnavailableError(Exception):
     """A peer that could not be installed or started, and why."""
 
@@ -144,6 +148,7 @@ def _digest(text: str) -> str:
 def _run(*command: str, folder: Path | None = None) -> None:
     # Not the caller's PYTHONPATH: it would show the peer another environment's packages.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment.setdefault("CMAKE_ARGS", BUILD)
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     except OSError as error:

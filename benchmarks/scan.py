@@ -23,7 +23,7 @@ CODE = 'def f(x):\n    return "<b>" + x & 3  # é\n'
 SIZES = ((20_000, "20 KB", 3), (200_000, "200 KB", 3))
 """Characters of the argument, the case's name, rounds."""
 STEP = 4
-LIMIT = 0.5
+LIMIT = 1.0
 """CPU seconds after which a run is stopped."""
 
 

@@ -13,6 +13,7 @@ import lzma
 import statistics
 import tarfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,16 @@ SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "maskbench-300.tar.xz"
 OWN: list[dict[str, Any]] = [
     {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False},
     {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 100}, "maxItems": 20},
+    {
+        "type": "object",
+        "properties": {
+            "when": {"type": "string", "format": "date-time"},
+            "code": {"type": "string", "pattern": "^[A-Z]{2}[0-9]+$"},
+            "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            "size": {"oneOf": [{"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 5}]},
+        },
+        "minProperties": 1,
+    },
     {
         "type": "object",
         "properties": {f"p{n}": {"type": ["string", "null"]} for n in range(50)},
@@ -45,8 +56,8 @@ class Plan(NamedTuple):
 PEERS = {
     "llguidance": Plan(1, 3, 20),
     "xgrammar": Plan(3, 3, 10),
-    "outlines_core": Plan(20, 2, 3),
-    "lm_format_enforcer": Plan(20, 2, 3),
+    "outlines_core": Plan(30, 2, 8),
+    "lm_format_enforcer": Plan(30, 2, 8),
 }
 MASKS = 40
 """Tokens of a valid instance that are followed."""
@@ -65,7 +76,10 @@ def measure(results: Results) -> None:
         with running("isogloss", name) as (workers, missing):
             results.missing.update(missing)
             for peer in workers[1:]:
-                results.rows += _rows(sample[:: plan.every], plan, workers[0], peer)
+                rows, note = _rows(sample[:: plan.every], plan, workers[0], peer)
+                results.rows += rows
+                if not rows:
+                    results.missing[name] = note
 
 
 def schemas() -> Iterator[tuple[Any, list[int]]]:
@@ -99,13 +113,14 @@ class Compared(NamedTuple):
         self.masks[number] += answer["masks"][:masks]
 
 
-def _rows(sample: list[tuple[Any, list[int]]], plan: Plan, ours: Worker, peer: Worker) -> Iterator[Row]:
+def _rows(sample: list[tuple[Any, list[int]]], plan: Plan, ours: Worker, peer: Worker) -> tuple[list[Row], str]:
+    """A row a figure, and how many schemas they are of."""
     mine, theirs = Compared.of(plan.rounds), Compared.of(plan.rounds)
     dropped: dict[int, str] = {}
     for number in range(plan.rounds):
         for side in (ours, peer):
             side.restart()  # What a side keeps of a schema that it has seen is not what is measured.
-            side.ask("first_mask", schema=OWN[0], tokens=[], vocabulary=vocabulary_folder())
+            _warm(side)
         for at, (schema, tokens) in enumerate(sample):
             if at not in dropped:
                 pair = _turn(ours, peer, plan, (schema, tokens), number)
@@ -120,6 +135,7 @@ def _rows(sample: list[tuple[Any, list[int]]], plan: Plan, ours: Worker, peer: W
         [f"{len(sample) - len(dropped)} of {len(sample)} schemas"]
         + [f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons)]
     )
+    rows = []
     for label, which, percent, unit in FIGURES:
         scale = 1e3 if unit == "ms" else 1e6
         figures = [
@@ -131,7 +147,8 @@ def _rows(sample: list[tuple[Any, list[int]]], plan: Plan, ours: Worker, peer: W
         spreads = (Spread.of(figures[0]), Spread.of(figures[1]), ratios(*figures))
         row = Row("schema", label, peer.name, peer.version, unit, *spreads, note=note)
         print(f"{label}, {peer.name}: {row.ours.min} {row.theirs.min} {unit} {row.ratio} {note}", flush=True)
-        yield row
+        rows.append(row)
+    return rows, note
 
 
 def _turn(
@@ -145,12 +162,20 @@ def _turn(
         try:
             answer = side.ask("first_mask", within=within, schema=schema, tokens=tokens, vocabulary=vocabulary_folder())
         except WorkError:
-            side.ask("first_mask", schema=OWN[0], tokens=[], vocabulary=vocabulary_folder())
+            _warm(side)
             return f"not within {within:g} s by {side.name}"
         if "refused" in answer:
             return f"refused by {side.name}"
         answers[side.name] = answer
     return answers[ours.name], answers[peer.name]
+
+
+def _warm(side: Worker) -> None:
+    """Build the vocabulary, and load what is loaded at first use."""
+    side.ask("first_mask", schema=OWN[0], tokens=[], vocabulary=vocabulary_folder())
+    for schema in OWN[1:]:
+        with suppress(WorkError):
+            side.ask("first_mask", within=10, schema=schema, tokens=[], vocabulary=vocabulary_folder())
 
 
 def _quantile(values: list[float], percent: int) -> float:

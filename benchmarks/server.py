@@ -103,13 +103,15 @@ def _engine() -> Iterator[LlamaCppEngine]:
         thread.join()
 
 
-def _peers(missing: dict[str, str], started: dict[str, Callable[[], Process]]) -> dict[str, Process]:
-    """Those that start, by name; why the others do not goes into ``missing``."""
+def _peers(missing: dict[str, str], started: dict[str, Callable[[], Process]], key: str) -> dict[str, Process]:
+    """Those that start and answer, by name; why the others do not goes into ``missing``."""
     found: dict[str, Process] = {}
     for name, start in started.items():
         try:
-            found[name] = start()
-        except UnavailableError as error:
+            process = start()
+            asyncio.run(_first_tokens({name: process.url}, key, rounds=0))
+            found[name] = process
+        except (UnavailableError, httpx.HTTPError) as error:
             missing[name] = str(error)
             print(f"{name} is not compared: {error}", file=sys.stderr, flush=True)
     return found
@@ -127,20 +129,21 @@ def _demo_model(missing: dict[str, str]) -> Iterator[Row]:
                 "litellm": lambda: litellm(stack, engine.url, "default", key),
                 "llama_cpp_python": lambda: llama_cpp_python(stack),
             },
+            key,
         )
         urls = {"isogloss": ours.url, ENGINE: engine.url, **{name: peer.url for name, peer in peers.items()}}
-        times = asyncio.run(_first_tokens(urls, key))
+        times = asyncio.run(_first_tokens(urls, key, FIRST_TOKEN_ROUNDS))
         for name in (ENGINE, *peers):
             mine, theirs = ([second * 1e3 for second in times[side]] for side in ("isogloss", name))
             release = version("xllamacpp") if name == ENGINE else _release(name)
             yield _row("request to first token, demo model", name, release, "ms, wall", mine, theirs)
 
 
-async def _first_tokens(urls: dict[str, str], key: str) -> dict[str, list[float]]:
+async def _first_tokens(urls: dict[str, str], key: str, rounds: int) -> dict[str, list[float]]:
     """Seconds, in rounds that take turns; the first two are to warm up."""
     times: dict[str, list[float]] = {name: [] for name in urls}
     async with httpx.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {key}"}) as client:
-        for number in range(FIRST_TOKEN_ROUNDS + 2):
+        for number in range(rounds + 2):
             order = list(urls) if number % 2 == 0 else list(reversed(urls))
             for name in order:
                 second = await _first_token(client, urls[name])
@@ -175,7 +178,7 @@ def _stub(missing: dict[str, str]) -> Iterator[Row]:
             serving([sys.executable, "-m", "benchmarks.endpoint", str(port)], f"http://127.0.0.1:{port}")
         )
         ours = isogloss(stack, stub.url, "--engine", "chat")
-        peers = _peers(missing, {"litellm": lambda: litellm(stack, stub.url, MODEL, "none")})
+        peers = _peers(missing, {"litellm": lambda: litellm(stack, stub.url, MODEL, "none")}, "none")
         for name, peer in peers.items():
             sides = {"isogloss": ours, name: peer}
             asyncio.run(_round(ours, REQUESTS, 1))

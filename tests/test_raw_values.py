@@ -1,4 +1,4 @@
-"""Arguments as raw text between tags, and what else is no JSON, are held to all of their schema by the grammar itself."""
+"""Arguments as raw text between tags, and whatever else is no JSON, are held to their schema by the grammar itself."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from isogloss.chat_template import ChatTemplate
-from isogloss.dialects._base import Dialect, format_prompt
+from isogloss.dialects._base import Dialect
 from isogloss.dialects._continuation import extend
 from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
+from isogloss.dialects._told import format_prompt
 from isogloss.engines import Chunk, ModelInfo
 from isogloss.errors import TemplateError, UnrepresentableError
 from isogloss.events import Event, collect

@@ -11,11 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from isogloss.checks import expect, expect_all
+from isogloss.dialects._conversations import instructions, offered, runs
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._markers import Markers
+from isogloss.dialects._told import catalogue_entry, format_prompt, paragraphs
 from isogloss.errors import ConversationError
 from isogloss.events import Event, collect
 from isogloss.messages import (
@@ -288,80 +290,6 @@ def bounds(tools: Iterable[Tool], response_format: ResponseFormat | None) -> tup
     return expect_all(tools, Tool, "the tools")
 
 
-def catalogue_entry(tool: Tool) -> dict[str, Any]:
-    """A tool as the catalogue lists it."""
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}
-
-
-def spaced(value: Any) -> str:
-    """JSON as the templates of most families write it: a blank behind commas and colons."""
-    return write_json(value, (", ", ": "))
-
-
-def offered(conversation: Conversation) -> tuple[Tool, ...]:
-    """The tools that the model is told of: all of them, unless it may call none."""
-    choice = ToolChoice.of(conversation.tool_choice)
-    return () if choice.mode == "none" else conversation.tools
-
-
-def paragraphs(*texts: str) -> str:
-    """The texts that say something, with blank lines between them."""
-    return "\n\n".join([text for text in texts if text])
-
-
-def instructions(messages: Iterable[Message]) -> str:
-    """What system and developer messages say, wherever they stand."""
-    return paragraphs(*[m.text for m in messages if isinstance(m, SystemMessage | DeveloperMessage)])
-
-
-def format_prompt(response_format: ResponseFormat | None) -> str:
-    """What a model is told about the answer's format, and how to refuse; nothing where it is free text."""
-    if response_format is None or response_format.kind == "text":
-        return ""
-    lines = ["# Response format", ""]
-    if response_format.kind == "json_object":
-        lines.append("Answer with one JSON object and nothing else.")
-    else:
-        lines.append("Answer with one JSON value that satisfies this JSON Schema, and nothing else:")
-        if response_format.description:
-            lines.append(response_format.description)
-        lines += ["", write_json(response_format.schema)]
-    if response_format.may_refuse:
-        lines += ["", "If you must refuse, write <refusal>why</refusal> instead."]
-    return "\n".join(lines)
-
-
-class Run(NamedTuple):
-    """A message, or adjacent tool results. ``position`` is that of the last."""
-
-    position: int
-    spoken: Message | list[ToolMessage]
-
-
-def runs(messages: Sequence[Message]) -> Iterable[Run]:
-    """Messages one by one, but adjacent tool results together."""
-    results: list[ToolMessage] = []
-    for position, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            results.append(message)
-            continue
-        if results:
-            yield Run(position - 1, results)
-            results = []
-        yield Run(position, message)
-    if results:
-        yield Run(len(messages) - 1, results)
-
-
 def _shared(one: str, other: str) -> int:
     """How many characters both begin with."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def last_user_position(messages: Sequence[Message]) -> int:
-    """Where the last user message is, -1 without one: reasoning after it belongs to the open turn."""
-    for position in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[position], UserMessage):
-            return position
-    return -1

@@ -6,16 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from isogloss.dialects._base import (
-    BlockDialect,
-    format_prompt,
-    instructions,
-    last_user_position,
-    offered,
-    paragraphs,
-    runs,
-)
+from isogloss.dialects._base import BlockDialect
 from isogloss.dialects._brace_calls import write_braces, write_calls, write_results
+from isogloss.dialects._conversations import instructions, last_user_position, offered, runs
+from isogloss.dialects._told import format_prompt, paragraphs
 from isogloss.dialects._turns import said
 from isogloss.messages import (
     AssistantMessage,

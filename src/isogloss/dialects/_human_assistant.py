@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from isogloss.dialects._base import paragraphs
 from isogloss.dialects._role_turns import RoleTurnsDialect
+from isogloss.dialects._told import paragraphs
 from isogloss.prompt import PromptWriter
 
 HUMAN = "\n\nHuman:"

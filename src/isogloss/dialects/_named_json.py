@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import regex
 
-from isogloss.dialects._base import spaced
 from isogloss.dialects._json_calls import NOT_AN_OBJECT, JsonCallScanner
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.notations.json import JsonReader
+from isogloss.notations.markup import spaced
 
 NOT_CLOSED = "the call was not closed"
 NO_HEADER = "no name and no arguments behind the opening token"

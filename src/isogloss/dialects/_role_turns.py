@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import paragraphs
+from isogloss.dialects._told import paragraphs
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.messages import AssistantMessage, Tool, ToolMessage
 from isogloss.prompt import PromptWriter

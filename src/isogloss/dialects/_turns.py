@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import BlockDialect, Run, instructions, last_user_position, offered, runs
+from isogloss.dialects._base import BlockDialect
+from isogloss.dialects._conversations import Run, instructions, last_user_position, offered, runs
 from isogloss.dialects._markers import REFUSAL, REFUSAL_CLOSE
 from isogloss.messages import (
     AssistantMessage,

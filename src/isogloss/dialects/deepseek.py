@@ -25,11 +25,11 @@ from typing import Any
 
 import regex
 
-from isogloss.dialects._base import paragraphs
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._named_json import NamedJsonScanner, tail, write_arguments
+from isogloss.dialects._told import paragraphs
 from isogloss.dialects._turn import arguments
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.errors import UnrepresentableError

@@ -28,13 +28,14 @@ from typing import Any
 
 import regex
 
-from isogloss.dialects._base import Run, paragraphs
+from isogloss.dialects._conversations import Run
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escape_attribute, patterns, syntax
 from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._tag_grammar import calls, parameters
 from isogloss.dialects._tag_writing import WriteCall, write_call
+from isogloss.dialects._told import paragraphs
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import JsonValue, Literal, Marker, Repeat, Term, choice, sequence
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage

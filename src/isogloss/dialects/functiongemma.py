@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import paragraphs
 from isogloss.dialects._brace_calls import BraceCallScanner
 from isogloss.dialects._brace_grammar import call_grammar
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._gemma_turns import GemmaTurnsDialect
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
+from isogloss.dialects._told import paragraphs
 from isogloss.grammar import Term
 from isogloss.messages import Tool
 from isogloss.prompt import PromptWriter

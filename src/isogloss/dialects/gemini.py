@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import paragraphs
 from isogloss.dialects._code_marks import CodeMarks
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._python_calls import PythonCallScanner, write_call
 from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._scanner import Prose
+from isogloss.dialects._told import paragraphs
 from isogloss.events import Event, ReasoningDelta, RefusalDelta, TextDelta
 from isogloss.grammar import Literal, Repeat, Term, choice, sequence
 from isogloss.messages import Tool, ToolCall, ToolMessage

@@ -18,14 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
+from isogloss.dialects._conversations import offered
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._tagged_json import TaggedJsonScanner
+from isogloss.dialects._told import catalogue_entry, format_prompt, paragraphs
 from isogloss.dialects._turn import GAP, json_envelopes
 from isogloss.grammar import Literal, Term, sequence
 from isogloss.messages import Conversation, Tool, ToolCall
+from isogloss.notations.markup import spaced
 from isogloss.prompt import PromptWriter
 
 TURN, TURN_NAMED, TURN_END, CALL = "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|tool_call|>"

@@ -27,7 +27,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from isogloss.dialects._base import Dialect, bounds, last_user_position, offered
+from isogloss.dialects._base import Dialect, bounds
+from isogloss.dialects._conversations import last_user_position, offered
 from isogloss.dialects._harmony_builtins import PYTHON, Function, Namespace, builtin_namespaces, is_builtin
 from isogloss.dialects._harmony_calls import FUNCTIONS, INPUT
 from isogloss.dialects._harmony_markers import CALL, CHANNEL, CONSTRAIN, END, MARKERS, MESSAGE, RETURN, START

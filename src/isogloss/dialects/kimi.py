@@ -25,17 +25,19 @@ from typing import Any, ClassVar
 
 import regex
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
 from isogloss.dialects._call_ids import with_ids
+from isogloss.dialects._conversations import offered
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._named_json import NamedJsonScanner, tail, write_arguments
 from isogloss.dialects._role_turns import RoleTurnsDialect
+from isogloss.dialects._told import catalogue_entry, format_prompt, paragraphs
 from isogloss.dialects._turn import arguments
 from isogloss.errors import UnrepresentableError
 from isogloss.grammar import Literal, Marker, Regex, Repeat, Term, choice, sequence
 from isogloss.messages import Conversation, Tool, ToolCall, ToolMessage
+from isogloss.notations.markup import spaced
 from isogloss.prompt import PromptWriter
 
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"

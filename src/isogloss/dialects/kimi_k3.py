@@ -28,12 +28,14 @@ from typing import Any, ClassVar
 import regex
 
 from isogloss.constraints.constraint import Constraint
-from isogloss.dialects._base import bounds, format_prompt, offered
+from isogloss.dialects._base import bounds
+from isogloss.dialects._conversations import offered
 from isogloss.dialects._invoke_calls import InvokeCallScanner, patterns, syntax
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._scanner import Prose
 from isogloss.dialects._tag_writing import WriteCall, write_call
+from isogloss.dialects._told import format_prompt
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.dialects._xtml import CLOSE, END, OPEN, SEP, tags_of, write_block, write_close, write_open
 from isogloss.dialects._xtml_turn import block, turn

@@ -18,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
 from isogloss.dialects._chatml import TURN, TURN_END, ChatMLDialect
+from isogloss.dialects._conversations import offered
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._python_calls import PythonCallScanner, call_grammar, write_call
+from isogloss.dialects._told import catalogue_entry, format_prompt, paragraphs
 from isogloss.grammar import Literal, Marker, Term, sequence
 from isogloss.messages import Conversation, Tool, ToolCall, ToolMessage
+from isogloss.notations.markup import spaced
 from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.prompt import PromptWriter
 

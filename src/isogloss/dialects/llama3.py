@@ -19,7 +19,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import spaced
 from isogloss.dialects._json_calls import JsonCallScanner
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._llama_turns import LlamaTurnsDialect
@@ -27,6 +26,7 @@ from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._turn import json_envelope
 from isogloss.grammar import Literal, Repeat, Term, optional, sequence
 from isogloss.messages import Tool, ToolCall
+from isogloss.notations.markup import spaced
 from isogloss.prompt import PromptWriter
 
 TURN, TURN_NAMED, TAG = "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>"

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from isogloss.dialects._base import paragraphs
 from isogloss.dialects._element_calls import ElementCallScanner
 from isogloss.dialects._element_grammar import block_grammar
 from isogloss.dialects._element_tags import patterns
@@ -35,6 +34,7 @@ from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._tag_writing import WriteCall, write_call
+from isogloss.dialects._told import paragraphs
 from isogloss.grammar import Term
 from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.notations.elements import Content, content, inner_view

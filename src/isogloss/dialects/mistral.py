@@ -25,16 +25,18 @@ from typing import Any
 
 import regex
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
+from isogloss.dialects._conversations import offered
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._named_json import NamedJsonScanner, write_arguments
+from isogloss.dialects._told import catalogue_entry, format_prompt, paragraphs
 from isogloss.dialects._turn import arguments
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.errors import UnrepresentableError
 from isogloss.grammar import Literal, Marker, Term, choice, sequence
 from isogloss.messages import AssistantMessage, Conversation, Tool, ToolCall, ToolMessage
+from isogloss.notations.markup import spaced
 from isogloss.prompt import PromptWriter
 
 TOKENS: dict[str, str | tuple[str, ...]] = {

@@ -19,15 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from isogloss.dialects._base import catalogue_entry, format_prompt, offered, paragraphs, spaced
+from isogloss.dialects._conversations import offered
 from isogloss.dialects._enclosing import enclose
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._tagged_json import TaggedJsonScanner
+from isogloss.dialects._told import catalogue_entry, format_prompt, paragraphs
 from isogloss.dialects._turn import json_envelopes
 from isogloss.grammar import Term
 from isogloss.messages import Conversation, Tool, ToolCall
+from isogloss.notations.markup import spaced
 from isogloss.prompt import PromptWriter
 
 TOKENS: dict[str, str | tuple[str, ...]] = {

@@ -69,3 +69,13 @@ def test_the_grammar_holds_arguments_to_their_schema(
         output = dialect.render_calls([ToolCall("call_1", "f", arguments)])
         found = accepts(constraint, output, byte_level())
         assert found.is_accepted == (arguments in valid), (output, found)
+
+
+@pytest.mark.parametrize("name", BLOCK_DIALECTS)
+def test_host_names_are_written_in_the_dialects_own_way(name: str) -> None:
+    dialect = get_dialect(name)
+    schema = properties(host={"type": "string", "format": "hostname"}, maybe={"anyOf": [DATE, {"type": "null"}]})
+    constraint = dialect.constraint([Tool("f", "", schema)], "required", reasoning=False)
+    for host, is_valid in (("www.example.com", True), ("-a.example", False), ("xn--X.com", False)):
+        output = dialect.render_calls([ToolCall("call_1", "f", {"host": host, "maybe": None})])
+        assert accepts(constraint, output, byte_level()).is_accepted == is_valid, output

@@ -6,7 +6,7 @@ from typing import Any
 
 from isogloss.grammar import FreeText, JsonValue, Literal, Marker, Regex, Term, choice, is_loose, sequence
 from isogloss.notations.gemma import Delimiters, write
-from isogloss.notations.markup_grammar import raw_value
+from isogloss.notations.markup_grammar import raw_value, sure_string
 from isogloss.notations.nested_grammar import NestedGrammar
 from isogloss.schema.view import SchemaView
 
@@ -22,9 +22,11 @@ class GemmaGrammar(NestedGrammar):
 
     def string(self, view: SchemaView | None) -> Term:
         raw = raw_value(view, self._quote, self._call)
-        if view is not None and is_loose(raw):
-            return JsonValue(view.standalone())
-        return sequence(self._quote, raw)
+        if view is None or not is_loose(raw):
+            return sequence(self._quote, raw)
+        in_json = JsonValue(view.standalone())
+        sure = sure_string(view, self._quote, self._call)
+        return in_json if sure is None else choice(sequence(self._quote, sure), in_json)
 
     def written(self, value: Any) -> Term:
         pieces = write(value, None, self._delimiters)

@@ -61,6 +61,12 @@ def raw_value(view: SchemaView | None, closer: Literal | Marker, *excluding: Lit
     return quoted if text is None else Choice((text, quoted))
 
 
+def sure_string(view: SchemaView, closer: Literal | Marker, *excluding: Literal | Marker) -> Term | None:
+    """As `raw_value` of a view of strings alone, but of those only that are valid for sure; None where none are."""
+    sure = text_values(view.standalone()).sure
+    return None if sure is None else FreeText((closer,), language=sure, excluding=(*excluding, closer))
+
+
 def _listed(values: tuple[Any, ...]) -> list[str]:
     """Each value as the notation writes it: a string as it is, unless it would read as another of the values."""
     view = SchemaView({"enum": list(values)})

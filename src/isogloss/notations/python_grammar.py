@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from isogloss.grammar import JsonValue, Literal, Regex, Term, choice, is_loose, optional, sequence
-from isogloss.notations.markup_grammar import raw_value
+from isogloss.grammar import JsonValue, Literal, Regex, Term, choice, optional, sequence
+from isogloss.notations.markup_grammar import sure_string
 from isogloss.notations.nested_grammar import NestedGrammar, are_sayable, of_objects
 from isogloss.notations.python import PYTHON_WORDS, is_keyword, write
 from isogloss.schema.argument_cases import ArgumentCase, argument_cases
@@ -44,8 +44,8 @@ class PythonGrammar(NestedGrammar):
         if self._quote == '"':
             return in_json
         end = Literal(self._quote)
-        bare = raw_value(view, end, Literal("\\"), Literal("\n"))
-        return in_json if is_loose(bare) else choice(sequence(end, bare), in_json)
+        bare = sure_string(view, end, Literal("\\"), Literal("\n"))
+        return in_json if bare is None else choice(sequence(end, bare), in_json)
 
     def written(self, value: Any) -> Term:
         return Literal(write(value, self._quote, self._words))

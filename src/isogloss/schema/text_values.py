@@ -32,6 +32,8 @@ class TextValues(msgspec.Struct, frozen=True):
     """An expression for its strings as they are; None for none."""
     is_exact: bool
     """Whether ``strings`` are all that: where not, they are more than the strings of the schema."""
+    sure: str | None
+    """An expression for strings that are the schema's for sure, also where not all are; None for none."""
     scalars: str | None
     """An expression for its numbers and words, where one says them; None for none."""
     others: frozenset[str]
@@ -51,6 +53,7 @@ def _read(schema: bytes) -> TextValues:
     return TextValues(
         " | ".join(dict.fromkeys(found.strings)) or None,
         found.is_exact and canonical.exact,
+        " | ".join(dict.fromkeys(found.sure)) if found.sure and canonical.exact else None,
         " | ".join(dict.fromkeys(found.scalars)) or None,
         frozenset(found.others),
     )
@@ -64,6 +67,7 @@ class _Found:
         self.strings: list[str] = []
         self.scalars: list[str] = []
         self.others: set[str] = set()
+        self.sure: list[str] = []
         self.is_exact = True
         self._canonical = canonical
         self._seen: set[CanonicalSchema] = set()
@@ -104,7 +108,7 @@ class _Found:
 
     def _type(self, name: str) -> None:
         if name == "string":
-            self.strings.append(ANYTHING)
+            self._add_strings(ANYTHING, ANYTHING)
         elif name in _WORDS:
             self.scalars.append(_WORDS[name])
         elif name in ("integer", "number"):
@@ -114,7 +118,7 @@ class _Found:
 
     def _value(self, value: Any) -> None:
         if isinstance(value, str):
-            self.strings.append(_literal(value))
+            self._add_strings(_literal(value), _literal(value))
         elif isinstance(value, (list, dict)):
             self.others.add("array" if isinstance(value, list) else "object")
         elif value is None or isinstance(value, bool):
@@ -133,37 +137,57 @@ class _Found:
         else:
             self.scalars.append(f"({expression})")
 
+    def _add_strings(self, language: str, sure: str | None) -> None:
+        self.strings.append(language)
+        if sure is None:
+            self.is_exact = False
+        else:
+            self.sure.append(sure)
+            self.is_exact = self.is_exact and sure == language
+
     def _strings(self, view: forms.StringView) -> None:
-        parts = [part for part in self._languages(view) if part is not None]
+        parts = list(self._languages(view))
         low, high = view.min_length or 0, view.max_length
-        self.is_exact = self.is_exact and max(low, high or 0) <= MAXIMUM_LENGTH
+        is_counted = max(low, high or 0) <= MAXIMUM_LENGTH
         low, high = min(low, MAXIMUM_LENGTH), None if high is None or high > MAXIMUM_LENGTH else high
-        if low or high is not None or not parts or parts[0].startswith("~"):
-            parts.insert(
-                0, f"/(?s:.{{{low},{'' if high is None else high}}})/" if low or high is not None else ANYTHING
-            )
-        self.strings.append(parts[0] if len(parts) == 1 else f"({' & '.join(parts)})")
+        languages = [language for language, _ in parts if language is not None]
+        if low or high is not None or not languages or languages[0].startswith("~"):
+            bounds = "*" if low == 0 and high is None else f"{{{low},{'' if high is None else high}}}"
+            languages.insert(0, f"/(?s:.{bounds})/")
+        language = _together(languages)
+        surer = [more for _, more in parts]
+        if not is_counted or None in surer or view.content_media_types or view.content_encodings:
+            self._add_strings(language, None)
+        else:
+            self._add_strings(language, _together([*languages, *filter(None, surer)]))
 
-    def _languages(self, view: forms.StringView) -> Iterator[str | None]:
+    def _languages(self, view: forms.StringView) -> Iterator[tuple[str | None, str | None]]:
+        """What strings have to be, each with what makes sure of the rest: nothing where that is all, None where that
+        is not known."""
         for pattern in view.patterns:
-            yield self._known(_of_pattern(pattern), "")
+            yield _known(_of_pattern(pattern), "")
         for name in view.formats:
-            self.is_exact = self.is_exact and name not in GUARDED
-            yield self._known(format_terminal(name, AS_TEXT), "")
+            language = format_terminal(name, AS_TEXT)
+            yield (None if language is None else f"({language})"), _SURE.get(name) if name in GUARDED else ""
         for pattern in view.excluded_patterns:
-            yield self._known(_of_pattern(pattern), "~")
+            yield _known(_of_pattern(pattern), "~")
         for name in view.excluded_formats:
-            yield self._known(None if name in GUARDED else format_terminal(name, AS_TEXT), "~")
+            yield _known(None if name in GUARDED else format_terminal(name, AS_TEXT), "~")
         if view.excluded:
-            yield f"~({' | '.join(map(_literal, view.excluded))})"
-        self.is_exact = self.is_exact and not (view.content_media_types or view.content_encodings)
-
-    def _known(self, language: str | None, sign: str) -> str | None:
-        self.is_exact = self.is_exact and language is not None
-        return None if language is None else f"{sign}({language})"
+            yield f"~({' | '.join(map(_literal, view.excluded))})", ""
 
 
 _ALL = ("null", "boolean", "number", "string", "array", "object")
+_SURE = {"hostname": r"(~/(?s:.*)[Xx][Nn]--(?s:.*)/ & /(?s:.{0,253})/)"}
+"""What makes a string of a guarded format sure to be one."""
+
+
+def _known(language: str | None, sign: str) -> tuple[str | None, str | None]:
+    return (None, None) if language is None else (f"{sign}({language})", "")
+
+
+def _together(languages: list[str]) -> str:
+    return languages[0] if len(languages) == 1 else f"({' & '.join(languages)})"
 
 
 def _of_pattern(pattern: str) -> str | None:

@@ -34,6 +34,7 @@ NEEDED = (
     r"isogloss/data/o200k_base\.LICENSE",
     r"isogloss/server/playground/index\.html",
     r"isogloss/server/playground/app\.js",
+    r"isogloss/server/playground/markers\.woff2",
     r"isogloss/server/playground/page\.css",
     r"isogloss/server/migrations/env\.py",
     r"isogloss/server/migrations/versions/r0001_\w+\.py",

@@ -23,6 +23,8 @@ REASONING, TEXT = "They want a forecast for Paris.", "I will look that up."
 CALL = '<tool_call>\n{"name":"get_weather","arguments":{"city":"Paris","days":3}}\n</tool_call>'
 OUTPUT = f"<think>\n{REASONING}\n</think>\n\n{TEXT}\n{CALL}"
 RESULT = '{"sky":"sunny","temperature":21}'
+ADVICE = '{"sky":"snowy","temperature":-6,"advice":"a warm coat"}'
+"""To the page's own example of a schema."""
 ANSWER = "It will be sunny, around 21 degrees."
 SKY = "The sky as it is seen"
 """A schema's title, by which the model answers with JSON."""
@@ -36,6 +38,8 @@ SCREENS: dict[str, dict[str, Any]] = {
 
 def answer(request: GenerationRequest) -> Script:
     """A call, and once its result is there the answer; JSON where a schema is told."""
+    if '"advice"' in request.prompt:
+        return Script(ADVICE, cut=4)
     if SKY in request.prompt:
         return Script('{"sky":"sunny"}', cut=4)
     return Script(ANSWER if "sunny" in request.prompt else OUTPUT, cut=4)

@@ -12,11 +12,12 @@ from playwright.sync_api import Page, expect
 from isogloss.chat import Chat
 from isogloss.dialects import dialect_names, get_dialect
 from isogloss.engines.scripted import Script, ScriptedEngine
+from isogloss.messages import AssistantMessage, Tool, ToolCall
 from isogloss.server import ApiKey
 from server.conftest import Served, serving
 from server.hold import Hold
 
-from .conftest import ANSWER, CALL, OUTPUT, REASONING, RESULT, SCREENS, SCREENSHOTS, SKY, TEXT, OpenPage
+from .conftest import ADVICE, ANSWER, CALL, OUTPUT, REASONING, RESULT, SCREENS, SCREENSHOTS, SKY, TEXT, OpenPage
 
 pytestmark = pytest.mark.xdist_group("chromium")
 
@@ -64,6 +65,83 @@ def test_the_page_comes_from_the_package_under_a_strict_policy(served: Served) -
     )
     for wrong in ("nothing.js", "..%2f__init__.py", "index.html/x"):
         assert httpx.get(f"{served.url}/playground/{wrong}", trust_env=False).status_code == 404
+
+
+def test_signs_of_control_tokens_are_drawn_whatever_fonts_there_are(open_page: OpenPage) -> None:
+    signs = sorted({sign for name in dialect_names() for sign in _sample(name) if ord(sign) > 126})
+    assert {"｜", "▁"} <= set(signs)
+    page = open_page()
+    drawn = page.evaluate(DRAWN, [*signs, "\ufdd0"])
+    missing = drawn.pop()
+    assert [sign for sign, pixels in zip(signs, drawn, strict=True) if pixels in (missing, "")] == []
+
+
+def _sample(name: str) -> str:
+    return get_dialect(name).render_output(AssistantMessage(tool_calls=(ToolCall("call_1", "f", {}),)), (Tool("f"),))
+
+
+DRAWN = """async (signs) => {
+  const font = `40px ${getComputedStyle(document.querySelector("#raw")).fontFamily}`;
+  await document.fonts.load(font, signs.join(""));
+  const canvas = new OffscreenCanvas(60, 60);
+  const context = canvas.getContext("2d");
+  context.font = font;
+  return signs.map((sign) => {
+    context.clearRect(0, 0, 60, 60);
+    context.fillText(sign, 5, 45);
+    const pixels = context.getImageData(0, 0, 60, 60).data;
+    return pixels.some(Boolean) ? pixels.join() : "";
+  });
+}"""
+"""The pixels of each sign in the page's font, nothing for one that leaves none."""
+
+
+@pytest.mark.parametrize(
+    ("title", "asked", "answered"),
+    [
+        ("Ask a question", "No tools", TEXT),
+        ("Let it call a tool", "Tools: get_weather", TEXT),
+        ("Ask for JSON by a schema", "No tools · answer by the schema", ADVICE),
+    ],
+)
+def test_an_empty_chat_begins_with_an_example(
+    open_page: OpenPage, served: Served, title: str, asked: str, answered: str
+) -> None:
+    page = open_page()
+    page.click(f"#examples button:has-text('{title}')")
+    expect(page.locator("#log .turn.assistant")).to_contain_text(answered)
+    expect(page.locator("#asked")).to_have_text(asked)
+    expect(page.locator("#examples")).to_be_hidden()
+    prompt = served.engine.requests[-1].prompt
+    assert ("<tools>" in prompt, '"advice"' in prompt) == ("Tools" in asked, "schema" in asked)
+    page.click("#clear")
+    expect(page.locator("#examples")).to_be_visible()
+
+
+def test_an_example_leaves_what_the_reader_wrote(open_page: OpenPage, served: Served) -> None:
+    page = open_page()
+    page.click("#tab-setup")
+    page.click("#tools-example")
+    own = page.input_value("#tools").replace("get_weather", "look_outside")
+    page.fill("#tools", own)
+    expect(page.locator("#tools-example")).to_be_hidden()
+    page.click("#tab-chat")
+    page.click("#examples button:has-text('call a tool')")
+    expect(page.locator("#log .turn.assistant")).to_contain_text(TEXT)
+    assert page.input_value("#tools") == own
+    assert "look_outside" in served.engine.requests[-1].prompt
+
+
+def test_the_chat_fills_the_window(open_page: OpenPage) -> None:
+    page = open_page()
+    give_tools(page)
+    talk, inspector, raw = (page.locator(name).bounding_box() for name in (".talk", ".inspector", "#raw"))
+    assert talk is not None
+    assert inspector is not None
+    assert raw is not None
+    assert talk["height"] == inspector["height"]
+    assert raw["height"] > 500
+    assert page.evaluate("document.documentElement.scrollHeight <= window.innerHeight")
 
 
 def test_a_turn_is_shown_raw_in_colours_and_as_events(open_page: OpenPage) -> None:
@@ -205,15 +283,39 @@ def test_output_beyond_the_basic_plane_keeps_its_places(open_page: OpenPage) -> 
     assert "Zürich 🏔" in "".join(texts(page, "#desk-raw .k-arguments"))
 
 
-def test_a_sample_shows_a_dialect_and_its_tool(open_page: OpenPage) -> None:
+def test_samples_of_all_dialects_are_a_click_away(open_page: OpenPage) -> None:
     page = open_page()
     page.click("#tab-desk")
-    page.select_option("#desk-dialect", "kimi")
-    page.click("#desk-sample")
-    expect(page.locator("#desk-note")).to_have_text("Tools: get_weather")
-    expect(page.locator("#desk-events .kind.k-name").first).to_have_text("call")
-    expect(page.locator("#desk-events .kind.k-reasoning")).to_have_count(1)
-    expect(page.locator("#desk-grammar")).to_contain_text("It may end here")
+    assert texts(page, "#samples button") == dialect_names()
+    for name in ("kimi", "deepseek"):
+        page.click(f"#samples button:text-is('{name}')")
+        expect(page.locator("#desk-note")).to_contain_text("Tools: get_weather")
+        expect(page.locator("#desk-others .card.same h3")).to_have_text(name)
+        expect(page.locator("#samples [aria-current=true]")).to_have_text(name)
+        expect(page.locator("#desk-events .kind.k-name").first).to_have_text("call")
+        expect(page.locator("#desk-events .kind.k-reasoning")).to_have_count(1)
+        expect(page.locator("#desk-grammar")).to_contain_text("It may end here")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#desk-dialect")).to_have_value("dsml")
+
+
+def test_an_output_is_played_and_held_where_it_is(open_page: OpenPage) -> None:
+    page = open_page()
+    page.click("#tab-desk")
+    expect(page.locator("#play")).to_be_disabled()
+    page.fill("#desk-output", OUTPUT)
+    expect(page.locator("#step-note")).to_contain_text("the end")
+    page.click("#play")
+    expect(page.locator("#step-note")).not_to_contain_text("the end")
+    expect(page.locator("#play")).to_have_text("Pause")
+    expect(page.locator("#play")).to_have_text("Play", timeout=60_000)
+    expect(page.locator("#step-note")).to_contain_text("the end")
+
+    page.click("#play")
+    page.click("#step-back")
+    expect(page.locator("#play")).to_have_text("Play")
+    expect(page.locator("#desk-raw .k-later")).to_have_count(1)
 
 
 # --- tools and schema
@@ -310,6 +412,8 @@ def test_everything_works_by_keyboard(open_page: OpenPage) -> None:
     expect(page.locator("#tab-desk")).to_be_focused()
     expect(page.locator("#desk-output")).to_be_visible()
     keys.press("Tab")  # the link
+    keys.press("Tab")  # the samples
+    expect(page.locator("#samples button").first).to_be_focused()
     keys.press("Tab")
     expect(page.locator("#desk-output")).to_be_focused()
     keys.insert_text(OUTPUT)

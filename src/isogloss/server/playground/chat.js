@@ -2,12 +2,14 @@
 
 import { ask, stream } from "./api.js";
 import { byId, calmly, fault, make, note } from "./dom.js";
+import { examplesList } from "./examples.js";
 import { grammarPanel } from "./grammar.js";
 import { Painting } from "./paint.js";
 import { bounds, summary } from "./setup.js";
 import { change, onChange, state } from "./state.js";
 
 const WHOLE = 1000000;
+const SPEAKERS = { user: "You", assistant: "Model", tool: "Result" };
 
 let about;
 let running = null;
@@ -18,12 +20,12 @@ export function startChat(served) {
   about = served;
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
-    say();
+    sayWritten();
   });
   byId("message").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      say();
+      sayWritten();
     }
   });
   byId("stop").addEventListener("click", () => running && running.abort());
@@ -32,10 +34,13 @@ export function startChat(served) {
     change({ messages: [], chosen: null });
     byId("message").focus();
   });
+  byId("example-list").append(...examplesList((example) => say(example.message)));
   grammar = grammarPanel(byId("chat-grammar"), grammarRequest);
 
   onChange((names) => {
     note(byId("asked"), summary());
+    byId("examples").hidden = state.messages.length > 0;
+    byId("clear").disabled = state.messages.length === 0;
     if (names.has("messages")) showLog();
     if (state.view !== "chat") return;
     if (["view", "messages", "chosen"].some((name) => names.has(name)) && !running) showTurn();
@@ -59,12 +64,18 @@ function plain({ raw, startsIn, dialect, end, ...message }) {
   return message;
 }
 
-function say() {
+function sayWritten() {
   const text = byId("message").value;
-  if (!text.trim() || running || waitsForResults()) return;
+  if (!text.trim() || !say(text)) return;
   byId("message").value = "";
+}
+
+// Whether it could be said: not while the model speaks, and not before it has the results of its calls.
+function say(text) {
+  if (running || waitsForResults()) return false;
   change({ messages: [...state.messages, { role: "user", content: text }] });
   run();
+  return true;
 }
 
 async function run() {
@@ -193,7 +204,7 @@ function showLog() {
 }
 
 function fill(element, role, message, index) {
-  const who = make("div", { class: "who" }, role === "tool" ? "result" : role);
+  const who = make("div", { class: "who" }, SPEAKERS[role] || role);
   if (role === "assistant" && message.raw !== undefined) {
     who.append(make("button", { class: "quiet", onclick: () => change({ chosen: index, look: "output" }) }, "Look at it"));
     if (message.end && !["stop", "tool_calls"].includes(message.end)) who.append(`ended: ${message.end}`);
@@ -235,7 +246,7 @@ function resultForm(calls) {
     "form",
     { class: "turn" },
     make("label", { class: "who", for: id }, `Result of ${call.function.name}`),
-    make("div", { class: "result" }, field, make("button", {}, "Give")),
+    make("div", { class: "result" }, field, make("button", {}, "Give it")),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -4,8 +4,10 @@ import { ask } from "./api.js";
 import { byId, calmly, fault, make, note } from "./dom.js";
 import { grammarPanel } from "./grammar.js";
 import { Painting, painted } from "./paint.js";
+import { pause, startPlayer } from "./player.js";
 import { bounds, summary, tools } from "./setup.js";
 import { change, onChange, state } from "./state.js";
+import { moveByArrows } from "./tabs.js";
 
 const LONGEST_FOR_GRAMMAR = 20000;
 
@@ -23,12 +25,16 @@ export function startDesk(about) {
     byId(id).addEventListener("change", (event) => change({ [name]: event.target.value, step: null }));
   }
   byId("step-size").addEventListener("change", (event) => change({ stepSize: Number(event.target.value), step: null }));
-  byId("desk-sample").addEventListener("click", showSample);
-  byId("step").addEventListener("input", (event) => stepTo(Number(event.target.value)));
-  byId("step-first").addEventListener("click", () => stepTo(0));
-  byId("step-back").addEventListener("click", () => stepTo(Number(byId("step").value) - 1));
-  byId("step-on").addEventListener("click", () => stepTo(Number(byId("step").value) + 1));
-  byId("step-last").addEventListener("click", () => stepTo(Infinity));
+  byId("samples").append(
+    ...about.dialects.map(({ name, title }) => make("button", { title, onclick: () => showSample(name) }, name)),
+  );
+  moveByArrows(byId("samples"), [...byId("samples").children]);
+  byId("step").addEventListener("input", (event) => stepByHand(Number(event.target.value)));
+  byId("step-first").addEventListener("click", () => stepByHand(0));
+  byId("step-back").addEventListener("click", () => stepByHand(position() - 1));
+  byId("step-on").addEventListener("click", () => stepByHand(position() + 1));
+  byId("step-last").addEventListener("click", () => stepByHand(Infinity));
+  startPlayer({ isAtEnd: () => state.step === null, rewind: () => stepTo(0), go: (count) => stepTo(position() + count), cuts });
   grammar = grammarPanel(byId("desk-grammar"), grammarRequest);
 
   onChange((names) => {
@@ -37,16 +43,18 @@ export function startDesk(about) {
     byId("desk-starts").value = state.startsIn;
     byId("desk-finish").value = state.finish;
     byId("step-size").value = String(state.stepSize);
-    if (state.view !== "desk") return;
+    for (const button of byId("samples").children) button.setAttribute("aria-current", String(button.textContent === state.dialect));
+    if (state.view !== "desk") return pause();
     const scans = ["view", "output", "dialect", "startsIn", "finish", "stepSize", "tools"];
-    if (scans.some((name) => names.has(name))) refresh();
-    else if (names.has("step")) showStep();
+    if (!scans.some((name) => names.has(name))) return names.has("step") ? showStep() : undefined;
+    pause();
+    return refresh();
   });
 }
 
-async function showSample() {
+async function showSample(name) {
   try {
-    const { dialect, output, starts_in: start, tools: known } = await ask("sample", state.dialect === "detect" ? {} : { dialect: state.dialect });
+    const { dialect, output, starts_in: start, tools: known } = await ask("sample", { dialect: name });
     const told = state.tools.trim() ? {} : { tools: JSON.stringify(known, null, 2) };
     change({ output, dialect, startsIn: start === "text" ? "" : start, step: null, ...told });
   } catch (error) {
@@ -78,9 +86,10 @@ function showReading() {
     parts.push(scan.likely.length ? `Looks like ${listed(scan.likely)}` : `Plain text in any dialect; read as ${scan.dialect}`);
     if (scan.likely.length > 1) parts.push(`read as ${scan.dialect}`);
   }
-  if (scan.starts_in === "reasoning") parts.push("the prompt left a reasoning block open");
+  if (scan.starts_in === "reasoning") parts.push("the prompt has opened the reasoning");
   parts.push(summary());
-  note(byId("desk-note"), parts.join(" · "));
+  const told = parts.join(" · ");
+  note(byId("desk-note"), told[0].toUpperCase() + told.slice(1));
 }
 
 function listed(names) {
@@ -89,8 +98,13 @@ function listed(names) {
 
 // --- stepping: positions are cuts, the last one is the end of the output, told to the scanner
 
-const cuts = () => Math.ceil(characters.length / scan.cut);
-const position = () => (state.step === null ? cuts() + 1 : Math.min(Math.ceil(state.step / scan.cut), cuts()));
+const cuts = () => (scan ? Math.ceil(characters.length / scan.cut) : 0);
+const position = () => (!scan ? 0 : state.step === null ? cuts() + 1 : Math.min(Math.ceil(state.step / scan.cut), cuts()));
+
+function stepByHand(asked) {
+  pause();
+  stepTo(asked);
+}
 
 function stepTo(asked) {
   if (!scan) return;
@@ -109,6 +123,7 @@ function showStep() {
   slider.setAttribute("aria-valuetext", isOver ? "the end" : `${count} of ${characters.length} characters`);
   byId("step-first").disabled = byId("step-back").disabled = position() === 0;
   byId("step-last").disabled = byId("step-on").disabled = isOver;
+  byId("play").disabled = slider.disabled = !state.output;
 
   const painting = new Painting(byId("desk-raw"), byId("desk-events"));
   painting.come(characters.slice(0, count).join(""));
@@ -143,6 +158,7 @@ function grammarRequest() {
 function showOthers(found) {
   const dropped = found ? found.dropped.map(({ reason }) => reason) : [];
   note(byId("desk-dropped"), dropped.length ? `Left out, for it is no part of the turn: ${dropped.join("; ")}` : "");
+  byId("desk-turn").hidden = !found;
   byId("desk-others").replaceChildren(...(found ? found.dialects.map((one) => card(one, one.name === found.dialect)) : []));
 }
 

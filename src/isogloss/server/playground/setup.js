@@ -2,6 +2,7 @@
 
 import { ask } from "./api.js";
 import { byId, calmly, make, note } from "./dom.js";
+import { SKY, WEATHER, written } from "./examples.js";
 import { grammarPanel } from "./grammar.js";
 import { change, onChange, state } from "./state.js";
 
@@ -83,6 +84,15 @@ export function startSetup(about) {
     ...about.dialects.map(({ name }) => make("option", { value: name }, `a turn in ${name}`)),
   );
   byId("grammar-of").addEventListener("change", (event) => change({ grammarOf: event.target.value }));
+
+  for (const [name, example] of [["tools", [WEATHER]], ["schema", SKY]]) {
+    const button = byId(`${name}-example`);
+    button.addEventListener("click", () => {
+      change({ [name]: written(example) });
+      byId(name).focus();
+    });
+    onChange(() => (button.hidden = Boolean(state[name].trim())));
+  }
 
   const grammar = grammarPanel(byId("setup-grammar"), grammarRequest, (text) => {
     change({ soFar: state.soFar + text });

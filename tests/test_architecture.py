@@ -18,7 +18,7 @@ ARROWS: dict[str, set[str]] = {
     "checks": {"errors"},
     "events": {"messages"},
     "messages": {"checks", "errors", "openai_chat", "openai_responses", "schema"},  # constructors, imported when called
-    "prompt": {"tokenizers"},  # a type only
+    "prompt": {"checks", "tokenizers"},  # of tokenizers a type only
     "openai_chat": VALUES | {"json_fields"},
     "openai_responses": VALUES | {"json_fields", "openai_chat", "schema"},
     "json_fields": VALUES,

@@ -130,6 +130,8 @@ def test_constrain_prints_the_grammar_or_tries_an_instance(shell: Shell) -> None
         (("scan", "-d", "gpt-oss-20b"), "did you mean 'harmony'?"),
         (("scan", "--finish", "foo"), "'foo' is not one of 'stop'"),
         (("scan", "--starts-in", "foo"), "'foo' is not one of 'text'"),
+        (("serve", "--dialect", "qwen33"), "did you mean 'qwen3'?"),
+        (("serve", "--model", "http://127.0.0.1:9", "--dialect", "nothing"), "Expected a dialect's name"),
         (("chat", "--url", "localhost:8080"), "did you mean http://localhost:8080?"),
         (("chat", "--url", "htp://x/y"), "did you mean http://x/y?"),
     ],

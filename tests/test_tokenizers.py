@@ -249,8 +249,8 @@ def test_tokenizer_json_is_loaded_once_a_version(tokenizer_json: Path) -> None:
     ("content", "message"),
     [
         ("[]", "Expected `object`"),
-        ("{", "Cannot read"),
-        ("{}", "is not a `tokenizer.json`: KeyError 'model'"),
+        ("{", "Expected a JSON object in .*truncated"),
+        ("{}", "is no `tokenizer.json`: .*`model`"),
         ('{"model": {"type": "Unigram", "vocab": []}}', "got `Unigram`"),
         ('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "x": 1}, "decoder": 3}', "does not load"),
     ],
@@ -379,10 +379,10 @@ def test_gguf_with_merges_over_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({}, "KeyError 'tokenizer.ggml.tokens'"),
+        ({}, "says nothing of `tokenizer.ggml.tokens`"),
         ({"tokens": ["a"], "model": "bert"}, "`gemma4` or `llama`, got `bert`"),
         ({"tokens": ["a"], "model": "gpt2", "pre": "unheard-of", "merges": ["a b"]}, "by `unheard-of`.*`smollm`"),
-        ({"tokens": ["a"], "model": "llama"}, "KeyError 'tokenizer.ggml.scores'"),
+        ({"tokens": ["a"], "model": "llama"}, "says nothing of `tokenizer.ggml.scores`"),
         ({"tokens": ["a"], "token_type": [1, 1], "model": "gpt2"}, "holds no whole vocabulary"),
     ],
 )

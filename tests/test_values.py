@@ -25,9 +25,23 @@ from isogloss import (
     dialect_names,
     get_dialect,
 )
+from isogloss.constraints import Constraint
 from isogloss.messages import TextGrammar
 
 HERMES = get_dialect("hermes")
+HI = Conversation([UserMessage("Hi")])
+
+
+class OtherTokenizer:
+    """As other libraries have them."""
+
+    vocabulary_size = 5
+
+    def encode(self, text: str) -> list[int]:
+        return [len(text)]
+
+    def decode(self, ids: list[int]) -> str:
+        return str(ids)
 
 
 def wrong(value: object) -> Any:
@@ -64,6 +78,10 @@ def wrong(value: object) -> Any:
         (lambda: get_dialect(wrong(None)), "a dialect's name as `str`, got `NoneType`"),
         (lambda: detect_dialect(wrong(None)), "as `str`, got `NoneType`"),
         (lambda: collect(wrong("abc")), "an event, got `str`"),
+        (lambda: HERMES.render(HI).tokens(wrong("gpt2")), "`isogloss.tokenizers.Tokenizer`, got `str`, which has no"),
+        (lambda: HERMES.render(HI).loss_mask(wrong(None)), "`isogloss.tokenizers.Tokenizer`, got `NoneType`"),
+        (lambda: HERMES.constraint().matcher(wrong(OtherTokenizer())), "`OtherTokenizer`, which has no `special_"),
+        (lambda: Constraint.from_json_schema({}).matcher(wrong("gpt2")), "from_tokenizer_json` reads"),
     ],
 )
 def test_a_wrong_type_is_a_type_error(make: Callable[[], object], expected: str) -> None:
@@ -102,6 +120,13 @@ def test_a_name_that_tools_have(name: str) -> None:
 def test_a_word_that_is_none_of_those_allowed(make: Callable[[], object]) -> None:
     with pytest.raises(ConversationError, match="Expected `"):
         make()
+
+
+@pytest.mark.parametrize("choice", ["nope", ToolChoice.named("nope"), ToolChoice("auto", ("f", "nope"))])
+def test_a_choice_of_a_tool_that_is_not_there(choice: str | ToolChoice) -> None:
+    with pytest.raises(ConversationError, match="'nope' is not one of the tools: f") as caught:
+        Conversation([UserMessage("Hi")], [Tool("f")], choice)
+    assert caught.value.pointer == "/tool_choice"
 
 
 @pytest.mark.parametrize("name", dialect_names())

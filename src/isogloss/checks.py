@@ -16,6 +16,8 @@ from isogloss.errors import ConversationError
 T = TypeVar("T")
 Kind = type | tuple[type, ...]
 
+_TOKENIZER_PARTS = ("vocabulary_size", "special_tokens", "end_tokens", "encode", "decode", "token_bytes", "llguidance")
+
 _TOOL_NAME = re.compile(r"[\w.:/@+-]+")
 """What every dialect can write as a name: no white space, no quotes, no brackets, nothing that is markup somewhere."""
 
@@ -51,6 +53,16 @@ def freeze(value: msgspec.Struct, name: str, kind: Kind, hint: str = "") -> None
     frozen = expect_all(items, kind, f"`{name}` of {type(value).__name__}", hint)
     if frozen is not items:
         msgspec.structs.force_setattr(value, name, frozen)
+
+
+def expect_tokenizer(value: object) -> None:
+    """Raise `TypeError` for what has none of a tokenizer's parts, such as another library's tokenizer."""
+    missing = [f"`{name}`" for name in _TOKENIZER_PARTS if not hasattr(value, name)]
+    if missing:
+        raise TypeError(
+            f"Expected an `isogloss.tokenizers.Tokenizer`, got `{type(value).__name__}`, which has no "
+            f"{', '.join(missing)}; `isogloss.tokenizers.from_tokenizer_json` reads those of other libraries"
+        )
 
 
 def expect_one_of(value: object, allowed: tuple[str, ...], what: str) -> None:

@@ -230,7 +230,10 @@ class ResponseFormat(msgspec.Struct, frozen=True):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """All that a prompt is made of. A string for ``tool_choice`` is read by `ToolChoice.of`."""
+    """All that a prompt is made of. A string for ``tool_choice`` is read by `ToolChoice.of`.
+
+    Raises `ConversationError` for a choice of a tool that is not there, and for two tools of one name.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
@@ -245,7 +248,9 @@ class Conversation(msgspec.Struct, frozen=True):
         hint = "`ResponseFormat.json_schema` takes a schema"
         expect(self.response_format, (ResponseFormat, type(None)), "a response format", hint)
         expect(self.reasoning_effort, (str, type(None)), "a reasoning effort")
-        msgspec.structs.force_setattr(self, "tool_choice", ToolChoice.of(self.tool_choice))
+        choice = ToolChoice.of(self.tool_choice)
+        choice.allowed(self.tools)
+        msgspec.structs.force_setattr(self, "tool_choice", choice)
         seen: set[str] = set()
         for position, tool in enumerate(self.tools):
             if tool.name in seen:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from isogloss.checks import expect_tokenizer
+
 if TYPE_CHECKING:
     from isogloss.tokenizers import Tokenizer
 
@@ -39,7 +41,8 @@ class Prompt(msgspec.Struct, frozen=True):
         return self.text
 
     def tokens(self, tokenizer: Tokenizer) -> list[int]:
-        """The token ids. No id that a content segment gave rise to is a control token."""
+        """The token ids. No id that a content segment gave rise to is a control token. Raises `TypeError` for what is
+        no tokenizer of `isogloss.tokenizers`."""
         return [token for ids, _ in self._encoded(tokenizer) for token in ids]
 
     def loss_mask(self, tokenizer: Tokenizer) -> list[bool]:
@@ -51,6 +54,7 @@ class Prompt(msgspec.Struct, frozen=True):
         return [segment.message for ids, segment in self._encoded(tokenizer) for _ in ids]
 
     def _encoded(self, tokenizer: Tokenizer) -> Iterator[tuple[list[int], Segment]]:
+        expect_tokenizer(tokenizer)
         special = tokenizer.special_tokens
         run: list[Segment] = []
         for segment in self.segments:

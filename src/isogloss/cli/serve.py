@@ -96,6 +96,7 @@ def command(
 
     Example: [bold]isogloss serve --model Qwen3-8B-Q4_K_M.gguf --port 8080[/bold]
     """
+    from isogloss.dialects import get_dialect
     from isogloss.server import ServerOptions
     from isogloss.server.database import default_url
     from isogloss.server.launch import ServeOptions, serve
@@ -121,6 +122,8 @@ def command(
     )
     _check_one_of(log_format, ("text", "json"), "--log-format")
     _check_one_of(log_level.lower(), ("critical", "error", "warning", "info", "debug"), "--log-level")
+    if dialect is not None:  # no model is fetched or loaded to find that its dialect is none
+        get_dialect(dialect)
     if model is None:
         model, dialect = _demo(dialect)
     serve(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from isogloss.checks import expect_tokenizer
 from isogloss.constraints.json_value import lowered
 from isogloss.constraints.lark import write_announced
 from isogloss.constraints.matcher import Matcher
@@ -89,8 +90,10 @@ class Constraint:
         """A matcher at the start of the grammar. Raises `GrammarError` when it does not compile.
 
         It also holds what a grammar cannot say of the JSON values in it. Where the whole is one such value and the
-        engine's own compiler takes its schema exactly, it is compiled by that one, which is faster.
+        engine's own compiler takes its schema exactly, it is compiled by that one, which is faster. Raises `TypeError`
+        for what is no tokenizer of `isogloss.tokenizers`.
         """
+        expect_tokenizer(tokenizer)
         if not isinstance(self.term, JsonValue):
             from isogloss.constraints.guarded_turn_matcher import GuardedTurnMatcher
 

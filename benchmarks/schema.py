@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 PEERS = {
     "llguidance": Plan(1, 3, 20),
     "xgrammar": Plan(3, 3, 10),
-    "outlines_core": Plan(30, 2, 8),
+    "outlines_core": Plan(30, 2, 5),
     "lm_format_enforcer": Plan(30, 2, 8),
 }
 MASKS = 40

@@ -28,6 +28,8 @@ OUTPUT = f"<think>\nParis, then.\n</think>\n\nI will look.\n{CALL}"
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 DIM, CYAN, RED, RESET = "\x1b[2m", "\x1b[36m", "\x1b[31m", "\x1b[0m"
 
+ROOT = Path(__file__).parents[1]
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Terminal = Callable[..., "pexpect.spawn[str]"]
 
@@ -57,6 +59,18 @@ def environment() -> dict[str, str]:
 def piped(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "isogloss", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, encoding="utf-8", env=environment(), timeout=120)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["dialects"], ["models"], ["scan", "README.md"], ["--help"], ["scan", "--help"], ["--version"]]
+)
+def test_a_reader_that_leaves_is_no_failure(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "isogloss", *arguments]
+    with os.fdopen(writer, "wb") as output:
+        done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, env=environment(), timeout=120, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ async def test_a_model_that_llama_cannot_load(tmp_path: Path) -> None:
 
 
 async def test_no_model() -> None:
-    with pytest.raises(EngineUnavailableError, match=r"Cannot read the model `/no/such\.gguf`: No such file"):
+    with pytest.raises(EngineCapabilityError, match=r"Cannot read the model `/no/such\.gguf`: No such file"):
         await LlamaCppEngine("/no/such.gguf").start()
 
 
@@ -206,9 +206,9 @@ def test_options_that_do_not_fit() -> None:
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     path = tmp_path / "page.gguf"
     path.write_bytes(b"<html>")
-    with pytest.raises(EngineUnavailableError, match="Expected a GGUF file, got one that begins with b'<htm'"):
+    with pytest.raises(EngineCapabilityError, match="Expected a GGUF file, got one that begins with b'<htm'"):
         model_file(str(path))
-    with pytest.raises(EngineUnavailableError, match="Is a directory"):
+    with pytest.raises(EngineCapabilityError, match="Is a directory"):
         model_file(str(tmp_path))
 
 

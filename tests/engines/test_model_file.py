@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from isogloss.engines._model_file import model_file
-from isogloss.errors import EngineUnavailableError
+from isogloss.errors import EngineCapabilityError
 
 pytestmark = pytest.mark.skipif(find_spec("huggingface_hub") is None, reason="huggingface-hub is not installed")
 
@@ -162,5 +162,5 @@ def test_all_parts_of_a_model_that_was_split_are_fetched(hub: Hub, home: Path) -
 
 def test_what_is_not_there(hub: Hub, home: Path) -> None:
     assert "Cannot fetch `hf:owner/repository/none.gguf`: 404" in fetch(hub, home, "none.gguf").stderr
-    with pytest.raises(EngineUnavailableError, match="Expected `hf:OWNER/REPOSITORY/FILE`"):
+    with pytest.raises(EngineCapabilityError, match="Expected `hf:OWNER/REPOSITORY/FILE`"):
         model_file("hf:owner/repository")

@@ -97,8 +97,11 @@ def test_a_port_that_is_taken(script: Path, refused: Refused) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--model", "nowhere.gguf", "--port", "0"], 3, "Cannot read the model `nowhere.gguf`"),
-        (["--model", "m.gguf", "--engine", "warp", "--port", "0"], 3, "Unknown engine `warp`, expected one of: "),
+        (["--model", "nowhere.gguf", "--port", "0"], 2, "Cannot read the model `nowhere.gguf`"),
+        (["--model", "README.md", "--port", "0"], 2, "expected a .gguf file, `hf:OWNER/"),
+        (["--model", "hf:nobody", "--port", "0"], 2, "Expected `hf:OWNER/REPOSITORY/FILE`, got `hf:nobody`"),
+        (["--model", "http://a", "--port", "0"], 2, "(chat, llamacpp, vllm): name one"),
+        (["--model", "m.gguf", "--engine", "warp", "--port", "0"], 2, "Unknown engine `warp`, expected one of: "),
         (["--model", "SCRIPT", "--engine", "scripted", "--port", "0"], 2, "No dialect is known for 'scripted'"),
         (
             ["--model", "SCRIPT", "--engine", "scripted", "--dialect", "x", "--port", "0"],
@@ -121,7 +124,7 @@ def test_a_port_that_is_taken(script: Path, refused: Refused) -> None:
         (["--model", "SCRIPT", "--tool", "shell"], 2, "Expected one of python, browser"),
         (["--model", "SCRIPT", "--store", "mysql://x", "--port", "0"], 2, "Expected `memory`"),
         (["--model", "SCRIPT", "--store", "sqlite:////proc/none/x", "--port", "0"], 3, "unable to open database file"),
-        (["--model", "SCRIPT", "--api-key-file", "/none"], 2, "Cannot read the keys"),
+        (["--model", "SCRIPT", "--api-key-file", "/none"], 2, "Cannot read the keys in `/none`: No such file"),
     ],
 )
 def test_what_cannot_be_served(script: Path, refused: Refused, arguments: list[str], code: int, message: str) -> None:

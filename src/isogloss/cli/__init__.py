@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from isogloss.errors import EngineError, IsoglossError
+from isogloss.errors import IsoglossError
 
 __all__ = ["main"]
 
@@ -23,7 +23,7 @@ def main() -> None:
         sys.stdout.flush()
     except IsoglossError as error:
         print(f"isogloss: {error}", file=sys.stderr)
-        sys.exit(3 if isinstance(error, EngineError) or error.status >= 500 else 2)
+        sys.exit(3 if error.status >= 500 else 2)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "isogloss":
             raise
@@ -35,6 +35,10 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         _silence_output()
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        _silence_output()  # typer and rich make exit code 1 of it, which here is an answer
     except OSError as error:
         _silence_output()
         print(f"isogloss: Cannot write the output: {error.strerror or error}", file=sys.stderr)

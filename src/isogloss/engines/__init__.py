@@ -48,6 +48,8 @@ __all__ = [
 
 ENTRY_POINT_GROUP = "isogloss.engines"
 
+_NOBODY_TAKES = "no engine takes it; expected a .gguf file, `hf:OWNER/REPOSITORY/FILE` or an http or https URL"
+
 
 def engine_names() -> list[str]:
     """The names of all engines, sorted."""
@@ -82,7 +84,7 @@ def open_engine(target: str, *, engine: str | None = None, **options: Any) -> En
     takers = [name for name in engine_names() if get_engine(name).accepts(target)]
     if len(takers) != 1:
         shown = re.sub(r"//[^/@]*@", "//", target)
-        reason = f"several engines take it ({', '.join(takers)}): name one" if takers else "no engine takes it"
+        reason = f"several engines take it ({', '.join(takers)}): name one" if takers else _NOBODY_TAKES
         raise EngineCapabilityError(f"Cannot choose an engine for `{shown}`: {reason}")
     return get_engine(takers[0]).open(target, **options)
 

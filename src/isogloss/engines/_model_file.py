@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from isogloss.errors import EngineUnavailableError
+from isogloss.errors import EngineCapabilityError, EngineUnavailableError
 
 HUB_PREFIX = "hf:"
 _PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
@@ -17,16 +17,16 @@ _BLOCK = 1 << 20
 
 def model_file(target: str) -> Path:
     """The GGUF file that ``target`` names: a path, or ``hf:OWNER/REPOSITORY/FILE``, which is fetched when it is not yet
-    in the hub's cache and then held against its checksum. Raises `EngineUnavailableError` when there is none, or it is
-    no GGUF file."""
+    in the hub's cache and then held against its checksum. Raises `EngineCapabilityError` when there is none, or it is
+    no GGUF file, and `EngineUnavailableError` when it cannot be fetched."""
     path = _from_hub(target) if target.startswith(HUB_PREFIX) else Path(target).expanduser()
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as error:
-        raise EngineUnavailableError(f"Cannot read the model `{path}`: {error.strerror}") from error
+        raise EngineCapabilityError(f"Cannot read the model `{path}`: {error.strerror}") from error
     if magic != b"GGUF":
-        raise EngineUnavailableError(f"Expected a GGUF file, got one that begins with {magic!r}: `{path}`")
+        raise EngineCapabilityError(f"Expected a GGUF file, got one that begins with {magic!r}: `{path}`")
     return (
         path.absolute()
     )  # links are not followed: in the hub's cache they have the names, and other parts beside them
@@ -36,7 +36,7 @@ def _from_hub(target: str) -> Path:
     owner, _, rest = target.removeprefix(HUB_PREFIX).partition("/")
     repository, _, file = rest.partition("/")
     if not (owner and repository and file):
-        raise EngineUnavailableError(f"Expected `hf:OWNER/REPOSITORY/FILE`, got `{target}`")
+        raise EngineCapabilityError(f"Expected `hf:OWNER/REPOSITORY/FILE`, got `{target}`")
     try:
         import huggingface_hub  # noqa: F401 - to say what is missing
     except ImportError as error:

@@ -73,5 +73,7 @@ def read_keys(path: Path) -> tuple[ApiKey, ...]:
     """The keys in a file. Raises `RequestError`."""
     try:
         return parse_keys(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise RequestError(f"Cannot read the keys in `{path}`: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise RequestError(f"Cannot read the keys in `{path}`: {error}") from error

@@ -15,7 +15,7 @@ from isogloss.errors import UnrepresentableError
 from isogloss.messages import Tool, ToolCall, ToolMessage
 from isogloss.notations.gemma import Delimiters, GemmaReader, delimiters, write
 from isogloss.prompt import PromptWriter
-from isogloss.schema.view import SchemaView
+from isogloss.schema.view import SchemaView, shared_view
 
 NO_CALL = "no `call:NAME{...}` behind the opening token"
 
@@ -72,7 +72,7 @@ class BraceCallScanner(StreamScanner):
         self._pos = match.end()
         self._start(name, "", self._pos)
         if match["bare"] is None:
-            self._reader = GemmaReader(self._delimiters, SchemaView(tool.parameters) if tool is not None else None)
+            self._reader = GemmaReader(self._delimiters, shared_view(tool.parameters) if tool is not None else None)
             self._state = self._arguments
         else:
             self._delta("{}", self._pos)

@@ -21,7 +21,7 @@ from isogloss.messages import (
     ToolMessage,
 )
 from isogloss.prompt import PromptWriter
-from isogloss.schema.view import SchemaView
+from isogloss.schema.view import SchemaView, shared_view
 
 
 class GemmaTurnsDialect(BlockDialect):
@@ -112,7 +112,7 @@ class GemmaTurnsDialect(BlockDialect):
     def write_declarations(self, writer: PromptWriter, tools: Sequence[Tool]) -> None:
         """Declare the tools as the family's templates do."""
         for tool in tools:
-            view = SchemaView(tool.parameters)
+            view = shared_view(tool.parameters)
             parameters = {key: value for key, value in _declared(view).items() if key != "description"}
             declared = {"description": tool.description, "parameters": parameters}
             writer.marker(self.markers["declaration"])

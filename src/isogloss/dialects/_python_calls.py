@@ -15,7 +15,7 @@ from isogloss.messages import Tool, ToolCall
 from isogloss.notations.python import PYTHON_WORDS, ArgumentsReader, write_arguments
 from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.notations.runs import run
-from isogloss.schema.view import SchemaView
+from isogloss.schema.view import shared_view
 
 NO_CALL = "a block without a call"
 NOT_A_CALL = "Python that is not a call"
@@ -150,7 +150,7 @@ class PythonCallScanner(StreamScanner):
     def _begin(self, name: str) -> None:
         tool = self.tools.get(name)
         self._start(name, "", self._pos)
-        self._reader = ArgumentsReader(() if tool is None else list(SchemaView(tool.parameters).properties))
+        self._reader = ArgumentsReader(() if tool is None else list(shared_view(tool.parameters).properties))
         self._state = self._arguments
 
     def _arguments(self) -> bool:

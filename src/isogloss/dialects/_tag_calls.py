@@ -17,7 +17,7 @@ from isogloss.messages import Tool
 from isogloss.notations.json import write as write_json
 from isogloss.notations.markup import MarkupReader
 from isogloss.notations.runs import run
-from isogloss.schema.view import SchemaView
+from isogloss.schema.view import SchemaView, shared_view
 
 NOT_CLOSED = "the call was not closed before the next one"
 NO_NAME = "the call has no name"
@@ -60,7 +60,7 @@ class TagCallScanner(StreamScanner):
     def view_of(self, name: str) -> SchemaView:
         """The parameters of one of the tools."""
         if name not in self._views:
-            self._views[name] = SchemaView(self.tools[name].parameters)
+            self._views[name] = shared_view(self.tools[name].parameters)
         return self._views[name]
 
     def _between_parameters(self) -> bool:

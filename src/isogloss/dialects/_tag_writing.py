@@ -17,7 +17,7 @@ from isogloss.notations.markup import escape_tags, same, spaced
 from isogloss.notations.markup import write as write_markup
 from isogloss.prompt import PromptWriter
 from isogloss.schema.coercion import coerce
-from isogloss.schema.view import SchemaView
+from isogloss.schema.view import SchemaView, shared_view
 
 WriteCall = Callable[[PromptWriter, str, Mapping[str, str]], None]
 """Writes one call with its tags: the name, and the text of each argument by key."""
@@ -49,7 +49,7 @@ def write_call(
 
 def _views(call: ToolCall, tools: Sequence[Tool]) -> dict[str, SchemaView | None]:
     schema = next((tool.parameters for tool in tools if tool.name == call.name), None)
-    view = None if schema is None else SchemaView(schema)
+    view = None if schema is None else shared_view(schema)
     return {key: None if view is None else view.member(key) for key in call.arguments}
 
 

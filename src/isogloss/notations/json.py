@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -135,9 +137,14 @@ def _is_number(word: str) -> bool:
 def write(value: Any, separators: tuple[str, str] = (",", ":")) -> str:
     """Compact JSON, non-ASCII as it is. Raises `UnrepresentableError` for what JSON has no way to write: NaN, a set."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=separators, allow_nan=False)
+        return _encoder(separators)(value)
     except (TypeError, ValueError) as error:
         raise UnrepresentableError(f"JSON cannot carry this value: {error}") from None
+
+
+@lru_cache(maxsize=8)
+def _encoder(separators: tuple[str, str]) -> Callable[[Any], str]:
+    return json.JSONEncoder(ensure_ascii=False, separators=separators, allow_nan=False).encode
 
 
 def parse(text: str) -> Any:

@@ -33,6 +33,8 @@ def spaced(value: Any) -> str:
 
 def same(one: Any, other: Any) -> bool:
     """Equal as JSON values: 1 and True differ, and so do 1 and 1.0."""
+    if type(one) is str or type(other) is str:
+        return type(one) is type(other) and bool(one == other)
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -17,7 +17,7 @@ from isogloss.errors import UnsatisfiableSchemaError
 from isogloss.schema.canonical import Canonical
 from isogloss.schema.key_order import KeyOrder
 from isogloss.schema.keywords import assertions
-from isogloss.schema.view import SchemaView
+from isogloss.schema.view import SchemaView, shared_view
 
 MAXIMUM_CASES = 64
 _LISTS_PROPERTIES = frozenset({"type", "properties", "required", "additionalProperties"})
@@ -63,7 +63,7 @@ def argument_cases(schema: Any) -> tuple[ArgumentCase, ...]:
 
     Raises `UnsatisfiableSchemaError` where no object does, and what `Canonical` raises.
     """
-    view = SchemaView(schema)
+    view = shared_view(schema)
     if assertions(view) <= _LISTS_PROPERTIES and len(view.parts) == 1 and view.required <= view.properties.keys():
         return (ArgumentCase(_listed(view), _others(view)),)
     return _spelled_out(msgspec.json.encode(schema))

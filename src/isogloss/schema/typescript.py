@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from isogloss.schema import typescript_compat
-from isogloss.schema.view import ANY_TYPE, SchemaView
+from isogloss.schema.view import ANY_TYPE, SchemaView, shared_view
 
 
 class DescribedTool(Protocol):
@@ -89,7 +89,7 @@ def _parameters(tool: DescribedTool, declarations: _Declarations) -> str:
         return ""
     if _is_plain_object(tool.parameters, 0) and "description" not in tool.parameters:
         return f"_: {typescript_compat.type_text(tool.parameters)}"
-    view = SchemaView(tool.parameters)
+    view = shared_view(tool.parameters)
     if view.types == _ONLY_OBJECT and not view.unions and not view.properties and view.additional is None:
         return ""
     return f"_: {_Writer(view, declarations).top(view, said=tool.description)}"

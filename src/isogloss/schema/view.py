@@ -9,6 +9,7 @@ Work is linear in the size of the schema.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from isogloss.schema.references import MISSING, References, standalone
@@ -273,6 +274,31 @@ class SchemaView:
         """What the element at a position may be, ``None`` when the schema says nothing."""
         prefix = self.prefix_items
         return prefix[position] if position < len(prefix) else self.items
+
+
+def shared_view(schema: object) -> SchemaView:
+    """The view of a whole document: the same one while the document is in use, for views keep what they have found."""
+    return _shared_view(_Identity(schema))
+
+
+class _Identity:
+    """A document by its identity, which it has as long as this holds it."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: object) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.schema is self.schema
+
+
+@lru_cache(maxsize=512)
+def _shared_view(document: _Identity) -> SchemaView:
+    return SchemaView(document.schema)
 
 
 _ONLY_STRING = frozenset({"string"})

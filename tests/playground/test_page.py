@@ -122,14 +122,18 @@ def test_an_example_leaves_what_the_reader_wrote(open_page: OpenPage, served: Se
     page = open_page()
     page.click("#tab-setup")
     page.click("#tools-example")
-    own = page.input_value("#tools").replace("get_weather", "look_outside")
+    own = page.input_value("#tools").replace("The weather forecast", "What my window shows")
     page.fill("#tools", own)
     expect(page.locator("#tools-example")).to_be_hidden()
     page.click("#tab-chat")
-    page.click("#examples button:has-text('call a tool')")
+    with page.expect_request("**/playground/api/chat") as asked:
+        page.click("#examples button:has-text('call a tool')")
+    assert asked.value.post_data_json["tool_choice"] == "required"
     expect(page.locator("#log .turn.assistant")).to_contain_text(TEXT)
+    expect(page.locator("#result-text")).to_be_visible()
+    expect(page.locator("#choice")).to_have_value("auto")
     assert page.input_value("#tools") == own
-    assert "look_outside" in served.engine.requests[-1].prompt
+    assert "What my window shows" in served.engine.requests[-1].prompt
 
 
 def test_the_chat_fills_the_window(open_page: OpenPage) -> None:

@@ -34,7 +34,7 @@ export function startChat(served) {
     change({ messages: [], chosen: null });
     byId("message").focus();
   });
-  byId("example-list").append(...examplesList((example) => say(example.message)));
+  byId("example-list").append(...examplesList(say));
   grammar = grammarPanel(byId("chat-grammar"), grammarRequest);
 
   onChange((names) => {
@@ -70,12 +70,11 @@ function sayWritten() {
   byId("message").value = "";
 }
 
-// Whether it could be said: not while the model speaks, and not before it has the results of its calls.
+// The answer as it comes; nothing while the model speaks, nor before it has the results of its calls.
 function say(text) {
-  if (running || waitsForResults()) return false;
+  if (running || waitsForResults()) return undefined;
   change({ messages: [...state.messages, { role: "user", content: text }] });
-  run();
-  return true;
+  return run();
 }
 
 async function run() {

@@ -33,7 +33,9 @@ export const SKY = {
 
 export const written = (value) => JSON.stringify(value, null, 2);
 
-// `given` fills in editors that are empty; what the reader wrote stays, and the example is asked with that.
+// `given` fills in editors that are empty; what the reader wrote stays, and the example is asked with that. `bound` is
+// for the example, `after` for what follows it: one call is required, since small models choose to make none,
+// or go on making them.
 const EXAMPLES = [
   {
     title: "Ask a question",
@@ -45,7 +47,8 @@ const EXAMPLES = [
     title: "Let it call a tool",
     message: "What will the weather be in Paris for the next 3 days?",
     given: { tools: written([WEATHER]) },
-    bound: { useSchema: false },
+    bound: { useSchema: false, choice: "required", parallel: false },
+    after: { choice: "auto", parallel: true },
   },
   {
     title: "Ask for JSON by a schema",
@@ -55,13 +58,14 @@ const EXAMPLES = [
   },
 ];
 
-// Buttons in a list; `say(example)` is told which was chosen, once its tools and schema are in place.
+// Buttons in a list; `say(text)` is called once tools and schema are in place, and resolves when it was answered.
 export function examplesList(say) {
   return EXAMPLES.map((example) => {
-    const begin = () => {
+    const begin = async () => {
       const empty = Object.entries(example.given).filter(([name]) => !state[name].trim());
       change({ ...example.bound, ...Object.fromEntries(empty) });
-      say(example);
+      await say(example.message);
+      change(example.after || {});
     };
     const button = make("button", { onclick: begin }, make("strong", {}, example.title), make("span", {}, example.message));
     return make("li", {}, button);

@@ -20,6 +20,8 @@ from isogloss.schema.keywords import assertions
 from isogloss.schema.view import SchemaView, shared_view
 
 MAXIMUM_CASES = 64
+LARGEST_KEPT = 65_536
+"""Bytes of a schema that is kept with its cases: a bound on memory."""
 _LISTS_PROPERTIES = frozenset({"type", "properties", "required", "additionalProperties"})
 
 
@@ -66,10 +68,15 @@ def argument_cases(schema: Any) -> tuple[ArgumentCase, ...]:
     view = shared_view(schema)
     if assertions(view) <= _LISTS_PROPERTIES and len(view.parts) == 1 and view.required <= view.properties.keys():
         return (ArgumentCase(_listed(view), _others(view)),)
-    return _spelled_out(msgspec.json.encode(schema))
+    text = msgspec.json.encode(schema)
+    return _kept(text) if len(text) <= LARGEST_KEPT else _spelled_out(text)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=128)
+def _kept(text: bytes) -> tuple[ArgumentCase, ...]:
+    return _spelled_out(text)
+
+
 def _spelled_out(text: bytes) -> tuple[ArgumentCase, ...]:
     schema = msgspec.json.decode(text)
     view = SchemaView(schema)

@@ -23,6 +23,8 @@ from isogloss.schema.patterns import AS_TEXT, UnsupportedPatternError, terminal
 MAXIMUM_LENGTH = 10_000
 """Above it a bound on length is not counted by the grammar."""
 ANYTHING = "/(?s:.*)/"
+LARGEST_KEPT = 16_384
+"""Bytes of a schema that is kept with what was found: a bound on memory."""
 
 
 class TextValues(msgspec.Struct, frozen=True):
@@ -42,10 +44,15 @@ class TextValues(msgspec.Struct, frozen=True):
 
 def text_values(schema: Any) -> TextValues:
     """The values of a schema. Raises what `Canonical` does."""
-    return _read(msgspec.json.encode(schema))
+    text = msgspec.json.encode(schema)
+    return _kept(text) if len(text) <= LARGEST_KEPT else _read(text)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=512)
+def _kept(schema: bytes) -> TextValues:
+    return _read(schema)
+
+
 def _read(schema: bytes) -> TextValues:
     canonical = Canonical(msgspec.json.decode(schema))
     found = _Found(canonical)

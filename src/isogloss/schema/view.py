@@ -296,7 +296,7 @@ class _Identity:
         return isinstance(other, _Identity) and other.schema is self.schema
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _shared_view(document: _Identity) -> SchemaView:
     return SchemaView(document.schema)
 

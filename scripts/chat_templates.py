@@ -23,6 +23,7 @@ TEMPLATES = "vendor/llama.cpp/models/templates"
 def main() -> None:
     folder = cache_directory() / "chat-templates"
     if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache_directory()) as temporary:
             fetched = Path(temporary) / "templates"
             fetched.mkdir()

@@ -126,7 +126,7 @@ def write_calls(writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence
     for call in calls:
         if _is_name(call.name) is None:
             raise UnrepresentableError(f"A `call:NAME` cannot carry the name {call.name!r}")
-        view = SchemaView(schemas[call.name]) if call.name in schemas else None
+        view = shared_view(schemas[call.name]) if call.name in schemas else None
         writer.marker(markers["call"])
         writer.text(f"call:{call.name}")
         write_braces(writer, call.arguments, view, markers)
@@ -150,8 +150,8 @@ def write_braces(
     writer: PromptWriter, value: Any, view: SchemaView | None, markers: Markers, *, is_read_back: bool = True
 ) -> None:
     """A value in the notation, its delimiters as the tokens that they are."""
-    for text, is_delimiter in write(value, view, spelled(markers), is_read_back=is_read_back):
-        if is_delimiter:
-            writer.marker(text)
-        else:
-            writer.text(text)
+    quote = markers["quote"]
+    for number, text in enumerate(write(value, view, spelled(markers), is_read_back=is_read_back)):
+        if number:
+            writer.marker(quote)
+        writer.text(text)

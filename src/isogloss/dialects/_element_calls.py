@@ -150,6 +150,16 @@ class ElementCallScanner(InvokeCallScanner):
 
     # -- in a value
 
+    def end_of_value(self, text: str, at: int, key: str) -> Found | int:
+        """Without its token, the closing tag of another element is text."""
+        while True:
+            found = super().end_of_value(text, at, key)
+            if isinstance(found, int) or found.kind != "parameter_close":
+                return found
+            if found.match["closed"] == key or not found.match[0].startswith("</"):
+                return found
+            at = found.start + 1
+
     def _ends_value(self, found: Found) -> bool | None:
         if found.kind == "parameter_close":
             return self._closes(found)

@@ -325,10 +325,10 @@ def write_block(writer: PromptWriter, dialect: Dialect, calls: Sequence[ToolCall
     writer.marker(dialect.markers["call_close"])
 
 
-def write_invoke(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
+def write_invoke(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
     """One call, each of its tags on a line."""
-    writer.text(f'<invoke name="{escape_attribute(name)}">\n')
-    for key, value in arguments.items():
+    writer.text(f'<invoke name="{escape_attribute(call.name)}">\n')
+    for key, value in texts.items():
         writer.text(f'<parameter name="{escape_attribute(key)}">{value}</parameter>\n')
     writer.text("</invoke>")
 

@@ -143,6 +143,11 @@ class TagCallScanner(StreamScanner):
         self._delta(self._value.end(), found.end)
         self._state = self._between_parameters
 
+    def end_of_value(self, text: str, at: int, key: str) -> Found | int:
+        """What may end the value of ``key`` that begins at ``at``, whatever the scanner has read before: nothing in
+        front of it ends the value or is read otherwise than it is spelled. An offset where that is not settled."""
+        return self.value_end.find(text, at, False)
+
     def _find_value_end(self, text: str, at: int) -> Found | int:
         lexicon = self.value_end
         if self._ended_of_itself and self.final_value_end is not None:

@@ -1,7 +1,8 @@
 """Writing calls whose arguments are raw text between tags, so that they read back as themselves or not at all.
 
 Tags have no escapes. Whether a value holds something that ends it early depends on the scanner's look-ahead and on the
-tools, so the scanner itself is asked: what was written is scanned, and compared with what was meant.
+tools, so the scanner itself is asked: what was written is scanned, and compared with what was meant. Most values hold
+nothing of that kind, which is found out faster (`_call_forms`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from isogloss.dialects._base import Dialect
+from isogloss.dialects._call_forms import WriteCall, call_form
 from isogloss.errors import UnrepresentableError
 from isogloss.messages import AssistantMessage, Tool, ToolCall
 from isogloss.notations.json import write as write_json
@@ -18,9 +20,6 @@ from isogloss.notations.markup import write as write_markup
 from isogloss.prompt import PromptWriter
 from isogloss.schema.coercion import coerce
 from isogloss.schema.view import SchemaView, shared_view
-
-WriteCall = Callable[[PromptWriter, str, Mapping[str, str]], None]
-"""Writes one call with its tags: the name, and the text of each argument by key."""
 
 
 def write_call(
@@ -31,14 +30,32 @@ def write_call(
     write: WriteCall,
     text_of: Callable[[Any, SchemaView | None], str] = write_markup,
 ) -> None:
-    """Write a call with ``write``. Raises `UnrepresentableError` where the dialect would read something else."""
+    """Write a call with ``write``. ``text_of`` writes a value so that what reads its text, by itself, reads the value.
+
+    Raises `UnrepresentableError` where the dialect would read something else.
+    """
     views = _views(call, tools)
     texts = {key: text_of(value, views[key]) for key, value in call.arguments.items()}
+    form = call_form(dialect, write, call)
+    if form is None or not form.write(writer, tuple(texts.values())):
+        write_read_back(writer, dialect, call, tools, write, texts)
+
+
+def write_read_back(
+    writer: PromptWriter,
+    dialect: Dialect,
+    call: ToolCall,
+    tools: Sequence[Tool],
+    write: WriteCall,
+    texts: Mapping[str, str],
+) -> None:
+    """Write a call whose values have these texts, scan it, and compare. Raises `UnrepresentableError`."""
+    views = _views(call, tools)
     escaped = {key: _without_tags(text, call.arguments[key], views[key]) for key, text in texts.items()}
     found = AssistantMessage()
     for candidate in (texts, escaped):
         draft = PromptWriter()
-        write(draft, call.name, candidate)
+        write(draft, call, candidate)
         prompt = draft.prompt()
         found = dialect.parse(prompt.text, tools)
         if _is_call(found, call):

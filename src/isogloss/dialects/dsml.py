@@ -24,7 +24,6 @@ and chat templates of deepseek-ai/DeepSeek-V3.2 and DeepSeek-V4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import regex
 
@@ -34,12 +33,12 @@ from isogloss.dialects._invoke_calls import InvokeCallScanner, InvokeTags, escap
 from isogloss.dialects._lexicon import spell
 from isogloss.dialects._markers import REFUSALS, THINK, Markers
 from isogloss.dialects._tag_grammar import calls, parameters
-from isogloss.dialects._tag_writing import WriteCall, write_call
+from isogloss.dialects._tag_writing import write_call
 from isogloss.dialects._told import paragraphs
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.grammar import JsonValue, Literal, Marker, Repeat, Term, choice, sequence
 from isogloss.messages import AssistantMessage, Tool, ToolCall, ToolMessage
-from isogloss.notations.markup import spaced
+from isogloss.notations.markup import write_declared
 from isogloss.notations.markup_grammar import raw_value
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView
@@ -141,7 +140,7 @@ class Dsml(TurnsDialect):
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         _tag(writer, "<", "tool_calls>\n")
         for call in calls:
-            write_call(writer, self, call, tools, _write_invoke(call), _text_of)
+            write_call(writer, self, call, tools, _write_invoke, write_declared)
         _tag(writer, "</", "tool_calls>")
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
@@ -165,20 +164,13 @@ def _tag(writer: PromptWriter, before: str, after: str) -> None:
     writer.text(after)
 
 
-def _text_of(value: Any, view: SchemaView | None) -> str:
-    return value if isinstance(value, str) else spaced(value)
-
-
-def _write_invoke(call: ToolCall) -> WriteCall:
-    def write(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
-        _tag(writer, "<", f'invoke name="{escape_attribute(name)}">\n')
-        for key, value in arguments.items():
-            is_string = "true" if isinstance(call.arguments[key], str) else "false"
-            _tag(writer, "<", f'parameter name="{escape_attribute(key)}" string="{is_string}">{value}')
-            _tag(writer, "</", "parameter>\n")
-        _tag(writer, "</", "invoke>\n")
-
-    return write
+def _write_invoke(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
+    _tag(writer, "<", f'invoke name="{escape_attribute(call.name)}">\n')
+    for key, text in texts.items():
+        is_string = "true" if isinstance(call.arguments[key], str) else "false"
+        _tag(writer, "<", f'parameter name="{escape_attribute(key)}" string="{is_string}">{text}')
+        _tag(writer, "</", "parameter>\n")
+    _tag(writer, "</", "invoke>\n")
 
 
 # -- the grammar

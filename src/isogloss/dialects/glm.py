@@ -259,10 +259,10 @@ def _opener(key: Term, value: SchemaView | None) -> Term:
     return sequence(Marker("<arg_key>"), key, Marker("</arg_key>"), Marker("<arg_value>"))
 
 
-def _write_call(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
+def _write_call(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
     writer.marker("<tool_call>")
-    writer.text(name)
-    for key, value in arguments.items():
+    writer.text(call.name)
+    for key, value in texts.items():
         writer.marker("<arg_key>")
         writer.text(key)
         writer.marker("</arg_key>")

@@ -23,18 +23,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import regex
 
 from isogloss.constraints.constraint import Constraint
 from isogloss.dialects._base import bounds
+from isogloss.dialects._call_forms import WriteCall
 from isogloss.dialects._conversations import offered
 from isogloss.dialects._invoke_calls import InvokeCallScanner, patterns, syntax
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._scanner import Prose
-from isogloss.dialects._tag_writing import WriteCall, write_call
+from isogloss.dialects._tag_writing import write_call
 from isogloss.dialects._told import format_prompt
 from isogloss.dialects._turns import TurnsDialect, said
 from isogloss.dialects._xtml import CLOSE, END, OPEN, SEP, tags_of, write_block, write_close, write_open
@@ -51,9 +52,8 @@ from isogloss.messages import (
     ToolMessage,
 )
 from isogloss.notations.json import JsonReader
-from isogloss.notations.markup import spaced
+from isogloss.notations.markup import write_declared
 from isogloss.prompt import PromptWriter
-from isogloss.schema.view import SchemaView
 
 KINDS: Mapping[str, str | tuple[str, ...]] = {
     "call": f"{OPEN}tools{SEP}",
@@ -213,7 +213,7 @@ class KimiK3(TurnsDialect):
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         write_open(writer, "tools")
         for index, call in enumerate(calls, 1):
-            write_call(writer, self, call, tools, _write_call(call, index), _text_of)
+            write_call(writer, self, call, tools, _write_call(index), write_declared)
         write_close(writer, "tools")
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
@@ -252,16 +252,13 @@ def _write_message(writer: PromptWriter, attributes: Mapping[str, str], text: st
     writer.marker(END)
 
 
-def _text_of(value: Any, view: SchemaView | None) -> str:
-    return value if isinstance(value, str) else spaced(value)
-
-
-def _write_call(call: ToolCall, index: int) -> WriteCall:
-    def write(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
-        write_open(writer, "call", {"tool": name, "index": str(index)})
-        for key, value in arguments.items():
+@lru_cache(maxsize=16)
+def _write_call(index: int) -> WriteCall:
+    def write(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
+        write_open(writer, "call", {"tool": call.name, "index": str(index)})
+        for key, text in texts.items():
             write_open(writer, "argument", {"key": key, "type": _TYPES.get(type(call.arguments[key]), "array")})
-            writer.text(value)
+            writer.text(text)
             write_close(writer, "argument")
         write_close(writer, "call")
 

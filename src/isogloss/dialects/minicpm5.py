@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import regex
 
@@ -102,6 +103,13 @@ class MiniCpm5Scanner(InvokeCallScanner):
             self._value_ended(found)
         return True
 
+    def end_of_value(self, text: str, at: int, key: str) -> Found | int:
+        if text.startswith(CDATA, at):
+            close = text.find(CDATA_CLOSE, at)
+            return self.value_end.find(text, close + len(CDATA_CLOSE), False) if close >= 0 else at
+        found = super().end_of_value(text, at, key)
+        return at if isinstance(found, int) or text.find("&", at, found.start) >= 0 else found
+
     def _in_cdata(self) -> bool:
         text = self._text
         end = text.find(CDATA_CLOSE, self._pos)
@@ -151,7 +159,7 @@ class MiniCpm5(ChatMLDialect):
         for position, call in enumerate(calls):
             if position:
                 writer.text("\n")
-            write_call(writer, self, call, tools, _write_function)
+            write_call(writer, self, call, tools, _write_function, _text_of)
 
     def write_results(self, writer: PromptWriter, results: Sequence[ToolMessage]) -> None:
         enclose_results(writer, self.markers, results)
@@ -171,9 +179,13 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _write_function(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
-    params = [f'<param name="{escape_attribute(key)}">{_written(value)}</param>' for key, value in arguments.items()]
-    writer.text(f'<function name="{escape_attribute(name)}">{"".join(params)}</function>')
+def _write_function(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
+    params = [f'<param name="{escape_attribute(key)}">{text}</param>' for key, text in texts.items()]
+    writer.text(f'<function name="{escape_attribute(call.name)}">{"".join(params)}</function>')
+
+
+def _text_of(value: Any, view: SchemaView | None) -> str:
+    return _written(write_markup(value, view))
 
 
 def _written(text: str) -> str:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from isogloss.dialects._call_forms import WriteCall
 from isogloss.dialects._element_calls import ElementCallScanner
 from isogloss.dialects._element_grammar import block_grammar
 from isogloss.dialects._element_tags import patterns
@@ -33,15 +34,17 @@ from isogloss.dialects._invoke_calls import escape_attribute
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._role_turns import RoleTurnsDialect
-from isogloss.dialects._tag_writing import WriteCall, write_call
+from isogloss.dialects._tag_writing import write_call, write_read_back
 from isogloss.dialects._told import paragraphs
+from isogloss.errors import UnrepresentableError
 from isogloss.grammar import Term
 from isogloss.messages import Tool, ToolCall, ToolMessage
-from isogloss.notations.elements import Content, content, inner_view
+from isogloss.notations.elements import Content, ElementReader, content, inner_view
+from isogloss.notations.json import write as write_json
 from isogloss.notations.markup import spaced
 from isogloss.notations.markup import write as write_markup
 from isogloss.prompt import PromptWriter
-from isogloss.schema.view import SchemaView
+from isogloss.schema.view import SchemaView, shared_view
 
 BEGINNING, TURN, TURN_END, TOKEN = "]~!b[", "]~b]", "[e~[", "]<]minimax[>["
 KINDS: Mapping[str, str | tuple[str, ...]] = {
@@ -118,7 +121,10 @@ class MiniMaxM3(RoleTurnsDialect):
     def write_calls(self, writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
         _write_tag(writer, "<tool_call>\n")
         for call in calls:
-            write_call(writer, self, call, tools, _write_call(call, tools), _text_of)
+            if any(isinstance(value, dict | list) for value in call.arguments.values()):
+                _write_nested(writer, self, call, tools)
+            else:
+                write_call(writer, self, call, tools, _write_flat, _text_of)
             writer.text("\n")
         _write_tag(writer, "</tool_call>")
 
@@ -136,15 +142,26 @@ class MiniMaxM3(RoleTurnsDialect):
 
 
 def _text_of(value: Any, view: SchemaView | None) -> str:
-    return spaced(value) if isinstance(value, dict | list) else write_markup(value, view)
+    text = write_markup(value, view)
+    if not text.strip() and not ElementReader(view).reads(text, value):
+        raise UnrepresentableError(f"An empty element is no {write_json(value)} under its schema")
+    return text
 
 
-def _write_call(call: ToolCall, tools: Sequence[Tool]) -> WriteCall:
+def _write_nested(writer: PromptWriter, dialect: MiniMaxM3, call: ToolCall, tools: Sequence[Tool]) -> None:
+    """Write a call with lists or objects: how much of them is elements depends on the tools."""
     schema = next((tool.parameters for tool in tools if tool.name == call.name), None)
-    view = None if schema is None else SchemaView(schema)
+    view = None if schema is None else shared_view(schema)
+    texts = {
+        key: spaced(value) if isinstance(value, dict | list) else _text_of(value, inner_view(view, key, None))
+        for key, value in call.arguments.items()
+    }
+    write_read_back(writer, dialect, call, tools, _writer(view), texts)
 
-    def write(writer: PromptWriter, name: str, texts: Mapping[str, str]) -> None:
-        _write_tag(writer, f'<invoke name="{escape_attribute(name)}">')
+
+def _writer(view: SchemaView | None) -> WriteCall:
+    def write(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
+        _write_tag(writer, f'<invoke name="{escape_attribute(call.name)}">')
         for key, text in texts.items():
             value = call.arguments[key]
             is_structure = isinstance(value, dict | list) and text == spaced(value)
@@ -152,6 +169,9 @@ def _write_call(call: ToolCall, tools: Sequence[Tool]) -> WriteCall:
         _write_tag(writer, "</invoke>")
 
     return write
+
+
+_write_flat = _writer(None)
 
 
 def _write_element(writer: PromptWriter, name: str, inner: Content) -> None:

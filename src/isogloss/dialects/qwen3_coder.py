@@ -58,10 +58,10 @@ class Qwen3Coder(Qwen3):
         return ToolCallTagScanner(MARKERS, tools, starts_in, control)
 
 
-def _write_call(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
+def _write_call(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
     writer.marker("<tool_call>")
     writer.text("\n")
-    write_function(writer, name, arguments, frame="\n")
+    write_function(writer, call.name, texts, frame="\n")
     writer.text("\n")
     writer.marker("</tool_call>")
 

@@ -95,10 +95,10 @@ class SeedOss(RoleTurnsDialect):
         return SeedOssScanner(MARKERS, tools, starts_in, control)
 
 
-def _write_call(writer: PromptWriter, name: str, arguments: Mapping[str, str]) -> None:
+def _write_call(writer: PromptWriter, call: ToolCall, texts: Mapping[str, str]) -> None:
     writer.marker("<seed:tool_call>")
     writer.text("\n")
-    write_function(writer, name, arguments)
+    write_function(writer, call.name, texts)
     writer.text("\n")
     writer.marker("</seed:tool_call>")
 

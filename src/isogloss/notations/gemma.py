@@ -11,7 +11,7 @@ delimiter forgotten in front of the next key. Bare text is typed by the schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -322,74 +322,69 @@ class GemmaReader(ContainerReader):
         return True
 
 
-class _Piece(NamedTuple):
-    text: str
-    is_delimiter: bool = False
-
-
-def write(
-    value: Any, view: SchemaView | None, delimiters: Delimiters, *, is_read_back: bool = True
-) -> Iterator[tuple[str, bool]]:
-    """The pieces of the text for ``value`` where the schema is ``view``, each with whether it is a delimiter.
+def write(value: Any, view: SchemaView | None, delimiters: Delimiters, *, is_read_back: bool = True) -> list[str]:
+    """The texts that the delimiters of strings part, where the schema is ``view``: every second one is a string.
 
     ``is_read_back``: raises `UnrepresentableError` when no text reads back as the value.
     """
-    return _Writer(delimiters, is_read_back).write(value, view, delimiters.in_object)
+    writer = _Writer(delimiters, is_read_back)
+    writer.write(value, view, delimiters.in_object)
+    return [*writer.texts, writer.text]
 
 
 class _Writer:
     def __init__(self, delimiters: Delimiters, is_read_back: bool) -> None:
+        self.texts: list[str] = []
+        self.text = ""
+        """What is written behind the last delimiter."""
         self._delimiters = delimiters
         self._is_read_back = is_read_back
 
-    def write(self, value: Any, view: SchemaView | None, ends: _Ends) -> Iterator[_Piece]:
+    def write(self, value: Any, view: SchemaView | None, ends: _Ends) -> None:
         if isinstance(value, str):
             if self._is_read_back and not _streams(view) and coerce(view, value) != value:
                 raise UnrepresentableError(f"The string {value[:80]!r} would not read back as itself under its schema")
-            yield from self._string(value, ends, "}")
+            self._string(value, ends, "}")
         elif isinstance(value, dict):
-            yield from self._object(value, view)
+            self._object(value, view)
         elif isinstance(value, (list, tuple)):
-            yield _Piece("[")
+            self.text += "["
             for position, item in enumerate(value):
                 if position:
-                    yield _Piece(",")
-                item_view = None if view is None else view.item(position)
-                yield from self.write(item, item_view, self._delimiters.in_array)
-            yield _Piece("]")
+                    self.text += ","
+                self.write(item, None if view is None else view.item(position), self._delimiters.in_array)
+            self.text += "]"
         else:
             text = write_json(value)
             if self._is_read_back and not same(coerce(view, text), value):
                 raise UnrepresentableError(f"The text {text[:80]} would not read back as itself under its schema")
-            yield _Piece(text)
+            self.text += text
 
-    def _object(self, value: dict[str, Any], view: SchemaView | None) -> Iterator[_Piece]:
-        yield _Piece("{")
-        for position, (key, member) in enumerate(value.items()):
-            if position:
-                yield _Piece(",")
+    def _object(self, value: dict[str, Any], view: SchemaView | None) -> None:
+        separator = "{"
+        for key, member in value.items():
+            self.text += separator
+            separator = ","
             if _is_key(key):
-                yield _Piece(key)
+                self.text += key
             else:
-                yield from self._string(key, self._delimiters.in_key, ":")
-            yield _Piece(":")
-            member_view = None if view is None else view.member(key)
-            yield from self.write(member, member_view, self._delimiters.in_object)
-        yield _Piece("}")
+                self._string(key, self._delimiters.in_key, ":")
+            self.text += ":"
+            self.write(member, None if view is None else view.member(key), self._delimiters.in_object)
+        self.text += "}" if value else "{}"
 
-    def _string(self, text: str, ends: _Ends, behind: str) -> Iterator[_Piece]:
+    def _string(self, text: str, ends: _Ends, behind: str) -> None:
         """A string, unless the reader would end it earlier."""
-        quote = self._delimiters.quote
-        written = f"{text}{quote}{behind}"
-        at = 0
-        while self._is_read_back and (place := ends.candidate(written, at)) is not None and place.start() < len(text):
-            at = place.start()
-            if ends.match(written, at) is not None:
-                raise UnrepresentableError(f"No delimiters can hold the string {text[:80]!r}")
-            at += 1
-        yield _Piece(quote, True)
-        yield _Piece(text)
-        yield _Piece(quote, True)
+        if self._is_read_back:
+            written = f"{text}{self._delimiters.quote}{behind}"
+            at = 0
+            while (place := ends.candidate(written, at)) is not None and place.start() < len(text):
+                at = place.start()
+                if ends.match(written, at) is not None:
+                    raise UnrepresentableError(f"No delimiters can hold the string {text[:80]!r}")
+                at += 1
+        self.texts += (self.text, text)
+        self.text = ""
 
 
 def _streams(view: SchemaView | None) -> bool:

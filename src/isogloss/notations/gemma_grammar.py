@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from isogloss.grammar import FreeText, JsonValue, Literal, Marker, Regex, Term, choice, is_loose, sequence
@@ -29,12 +30,16 @@ class GemmaGrammar(NestedGrammar):
         return in_json if sure is None else choice(sequence(self._quote, sure), in_json)
 
     def written(self, value: Any) -> Term:
-        pieces = write(value, None, self._delimiters)
-        return sequence(*[Marker(text) if is_delimiter else Literal(text) for text, is_delimiter in pieces])
+        return self._delimited(write(value, None, self._delimiters))
 
     def key(self, key: str) -> Term:
-        pieces = [*write({key: 0}, None, self._delimiters)][1:-2]
-        return sequence(*[Marker(text) if is_delimiter else Literal(text) for text, is_delimiter in pieces])
+        first, *others = write({key: 0}, None, self._delimiters)
+        texts = [first.removeprefix("{"), *others]
+        return self._delimited([*texts[:-1], texts[-1].removesuffix("0}")])
+
+    def _delimited(self, texts: Sequence[str]) -> Term:
+        first, *others = [Literal(text) for text in texts]
+        return sequence(first, *[term for text in others for term in (self._quote, text)])
 
     def any_key(self) -> Term:
         quoted = sequence(self._quote, FreeText(until=(self._quote,), excluding=(self._call,)))

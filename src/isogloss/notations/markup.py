@@ -26,6 +26,16 @@ def write(value: Any, view: SchemaView | None) -> str:
     raise UnrepresentableError(f"No text between tags reads back as {write_json(value)[:80]} under its schema")
 
 
+def write_declared(value: Any, view: SchemaView | None) -> str:
+    """The text for ``value`` between tags that say whether it is a string. Raises `UnrepresentableError`."""
+    if isinstance(value, str):
+        return value
+    text = spaced(value)
+    if not MarkupReader(view, is_string=False).reads(text, value):
+        raise UnrepresentableError(f"{text[:80]} between tags does not read back as itself under its schema")
+    return text
+
+
 def spaced(value: Any) -> str:
     """JSON as chat templates write it: a blank behind commas and colons."""
     return write_json(value, (", ", ": "))
@@ -73,6 +83,10 @@ class MarkupReader:
     def end(self) -> str:
         """JSON text at the closing tag."""
         return '"' if self.streams else write_json(self._typed("".join(self._pieces)))
+
+    def reads(self, text: str, value: Any) -> bool:
+        """Whether ``text`` is read as ``value``. For a reader that has read nothing yet."""
+        return same(text if self.streams else self._typed(text), value)
 
     def _typed(self, raw: str) -> Any:
         if self._is_json and (self._view is None or self._view.allows_string):

@@ -47,27 +47,7 @@ def fragments(dialect: Dialect) -> list[str]:
     tags = {tag for text in texts for tag in re.findall(r"\S+?[>\]]|\s+|[^<\[]+", text)}
     halves = {part for tag in tags for part in (tag[:3], tag[:-1], tag[1:], tag[: len(tag) // 2])}
     blanks = [" ", "\n", "\r", "\r\n", "\t"]
-    others = [
-        "",
-        "x",
-        "5",
-        "null",
-        '"',
-        "'",
-        "&",
-        "&lt;",
-        "`",
-        "<",
-        "</",
-        "</b>",
-        ">",
-        "/>",
-        "[",
-        "]",
-        "{",
-        "<![CDATA[",
-        "]]>",
-    ]
+    others = ["", "x", "5", "null", "&lt;", "</", "</b>", "/>", "<![CDATA[", "]]>", *"\"'&`<>[]{"]
     return sorted({*dialect.markers.all, *tags, *halves, *texts, *blanks, *others})
 
 

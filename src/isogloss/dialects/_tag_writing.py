@@ -65,7 +65,7 @@ def write_read_back(
 
 
 def _views(call: ToolCall, tools: Sequence[Tool]) -> dict[str, SchemaView | None]:
-    schema = next((tool.parameters for tool in tools if tool.name == call.name), None)
+    schema = next((tool.parameters for tool in reversed(tools) if tool.name == call.name), None)
     view = None if schema is None else shared_view(schema)
     return {key: None if view is None else view.member(key) for key in call.arguments}
 

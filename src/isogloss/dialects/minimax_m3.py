@@ -150,7 +150,7 @@ def _text_of(value: Any, view: SchemaView | None) -> str:
 
 def _write_nested(writer: PromptWriter, dialect: MiniMaxM3, call: ToolCall, tools: Sequence[Tool]) -> None:
     """Write a call with lists or objects: how much of them is elements depends on the tools."""
-    schema = next((tool.parameters for tool in tools if tool.name == call.name), None)
+    schema = next((tool.parameters for tool in reversed(tools) if tool.name == call.name), None)
     view = None if schema is None else shared_view(schema)
     texts = {
         key: spaced(value) if isinstance(value, dict | list) else _text_of(value, inner_view(view, key, None))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isogloss.chat_template import ChatTemplate
-from isogloss.chat_template._input import VARIANTS, TemplateInput, instantiated
+from isogloss.chat_template._input import VARIANTS, TemplateInput
 from isogloss.chat_template._rendering import Rendering
 from isogloss.chat_template._spellings import longest_of
 from isogloss.demo_model import cache_directory
@@ -516,16 +516,16 @@ def test_templates_render_as_transformers_renders_them(path: Path) -> None:
     rendering = Rendering(source, re.compile("(?!)"), tokens)
     for conversation, variant, opens in itertools.product(CONVERSATIONS, VARIANTS[:3], (True, False)):
         given = TemplateInput(conversation, variant, has_developers=False)
-        messages, tools = (instantiated(value, lambda text, _: text) for value in (given.messages, given.tools))
+        told = {"chat_template": source, "add_generation_prompt": opens, **tokens}
         try:
-            [expected], _ = theirs([messages], tools, chat_template=source, add_generation_prompt=opens, **tokens)
+            [expected], _ = theirs([given.messages], given.tools, **told)
         except Exception as error:
             if "attribute 'append' of 'list'" in str(error):
                 continue  # forbidden in its sandbox only
             with pytest.raises(TemplateError):
-                rendering._plain(given, opens)
+                rendering._plain(conversation, variant, opens)
         else:
-            assert rendering._plain(given, opens) == expected
+            assert rendering._plain(conversation, variant, opens).text == expected
 
 
 @NEEDS_TEMPLATES
@@ -573,7 +573,7 @@ def test_templates_render_as_others_rendered_them(vectors: dict[str, Any], entry
         rendered = set()
         for variant in VARIANTS:
             with contextlib.suppress(TemplateError):
-                rendered.add(rendering._plain(TemplateInput(conversation, variant, has_developers=False), True))
+                rendered.add(rendering._plain(conversation, variant, True).text)
         if NINE_CHARACTERS.sub("", entry["prompt"]) in {NINE_CHARACTERS.sub("", text) for text in rendered}:
             return
     pytest.fail(f"{entry['prompt']!r} is none of {rendered}")

@@ -24,6 +24,9 @@ from isogloss.chat_template._marks import Marks
 
 TRACE = "isogloss_trace"
 """The variable in which a rendering has its `Trace`, if it has one."""
+_ENTER, _LEAVE = "isogloss_enter", "isogloss_leave"
+_MET = "isogloss_met"
+"""The filter that asks a trace: unlike a function it is called without the sandbox's checks."""
 
 
 class Trace:
@@ -35,14 +38,14 @@ class Trace:
         """The message that was met last."""
         self._positions = {id(message): position for position, message in enumerate(messages)}
 
-    def __call__(self, step: str, value: Any = None) -> str:
-        """The mark to be written where a loop begins (``enter``), meets an item, or ends (``leave``)."""
-        if step == "enter":
-            return self.marks.enter
-        if step == "leave":
-            return self.marks.leave
-        position = self._positions.get(id(value), -1)
-        if position < 0:
+    def variables(self) -> dict[str, Any]:
+        """What a traced template needs: the marks to be written where a loop begins and ends, and itself."""
+        return {TRACE: self, _ENTER: self.marks.enter, _LEAVE: self.marks.leave}
+
+    def met(self, value: Any) -> str:
+        """The mark to be written where a loop meets an item."""
+        position = self._positions.get(id(value))
+        if position is None:
             return ""
         self.item = position
         return self.marks.item + self.marks.number(position)
@@ -73,13 +76,13 @@ class _LoopTracer(NodeTransformer):
     def visit_For(self, node: nodes.For) -> list[nodes.Node]:  # noqa: N802 - jinja's way to name visitors
         self.generic_visit(node)
         if isinstance(node.target, nodes.Name):
-            node.body.insert(0, _tell(node, "item", nodes.Name(node.target.name, "load")))
-        return [_tell(node, "enter"), node, _tell(node, "leave")]
+            item = nodes.Name(node.target.name, "load")
+            node.body.insert(0, _write(node, nodes.Filter(nodes.Name(TRACE, "load"), _MET, [item], [], None, None)))
+        return [_write(node, nodes.Name(_ENTER, "load")), node, _write(node, nodes.Name(_LEAVE, "load"))]
 
 
-def _tell(node: nodes.For, step: str, *values: nodes.Expr) -> nodes.Node:
-    call = nodes.Call(nodes.Name(TRACE, "load"), [nodes.Const(step), *values], [], None, None)
-    return nodes.Output([call]).set_lineno(node.lineno)
+def _write(node: nodes.For, expression: nodes.Expr) -> nodes.Node:
+    return nodes.Output([expression]).set_lineno(node.lineno)
 
 
 @lru_cache(maxsize=64)
@@ -93,10 +96,27 @@ def compiled(source: str, *, is_traced: bool) -> Template:
     return Template.from_code(environment, code, environment.make_globals(None))
 
 
+_OF_DICT = frozenset(dir(dict))
+_OF_TEXT = frozenset(name for name in dir(str) if not name.startswith("_")) - {"format", "format_map"}
+
+
+class _Environment(SandboxedEnvironment):
+    """The sandbox, with short ways to what templates do most."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        kind = type(obj)
+        if kind is dict and attribute not in _OF_DICT:
+            return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
+        if kind is str and attribute in _OF_TEXT:
+            return getattr(obj, attribute)
+        return super().getattr(obj, attribute)
+
+
 @lru_cache(maxsize=1)
 def _environment() -> SandboxedEnvironment:
-    environment = SandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols])
+    environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols])
     environment.filters["tojson"] = _to_json
+    environment.filters[_MET] = Trace.met
     environment.globals["raise_exception"] = _raise
     environment.globals["strftime_now"] = _now
     return environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from isogloss.messages import (
     AssistantMessage,
@@ -13,6 +13,7 @@ from isogloss.messages import (
     DeveloperMessage,
     Message,
     SystemMessage,
+    Tool,
     ToolCall,
     ToolChoice,
     ToolMessage,
@@ -40,6 +41,18 @@ VARIANTS = (
 )
 
 
+def variants_for(conversation: Conversation) -> tuple[Variant, ...]:
+    """The ways to write a conversation, the likeliest first."""
+    has_calls = any(isinstance(said, AssistantMessage) and said.tool_calls for said in conversation.messages)
+    variants = VARIANTS if has_calls else VARIANTS[:1]
+    return variants if offered(conversation) else (*variants, Variant(empty_tools=True))
+
+
+def offered(conversation: Conversation) -> tuple[Tool, ...]:
+    """The tools that a template is told of."""
+    return () if ToolChoice.of(conversation.tool_choice).mode == "none" else conversation.tools
+
+
 class Subject(NamedTuple):
     """What a string is: ``what`` of which message (-1: the name of a tool)."""
 
@@ -52,56 +65,58 @@ class Subject(NamedTuple):
     """Whether it is a whole text, which some templates look into."""
 
 
-class Said(NamedTuple):
-    """A string, with the number of its `Subject`."""
-
-    text: str
-    number: int
+Spell: TypeAlias = "Callable[[str, int], str]"
+"""How a string is given to a template: its text, and the number of its `Subject` (-1: nobody said it)."""
 
 
-class JsonText(NamedTuple):
-    """A value that is given as JSON."""
-
-    value: Any
+def as_it_is(text: str, number: int) -> str:
+    """Every string is given as it is."""
+    return text
 
 
 class TemplateInput:
-    """The messages and tools for one variant. Their strings are plain, or `Said` where it matters who said them."""
+    """The messages and tools for one variant, made for one rendering: templates may change them."""
 
-    def __init__(self, conversation: Conversation, variant: Variant, *, has_developers: bool) -> None:
+    def __init__(
+        self, conversation: Conversation, variant: Variant, *, has_developers: bool, spell: Spell = as_it_is
+    ) -> None:
         self.subjects: list[Subject] = []
         self.positions: list[int] = []
         """Which message of the conversation each of ``messages`` is."""
+        self.assistants: set[int] = set()
+        """Which of them the assistant said."""
         self.messages: list[dict[str, Any]] = []
         self._variant = variant
         self._has_developers = has_developers
+        self._spell = spell
+        self._instructions = ""
         for position, message in enumerate(conversation.messages):
             self._add(message, position)
-        choice = ToolChoice.of(conversation.tool_choice)
-        offered = () if choice.mode == "none" else conversation.tools
         self.tools: list[dict[str, Any]] | None = [
             {
                 "type": "function",
                 "function": {
                     "name": self._said(tool.name, -1, f"the tool `{tool.name}`"),
-                    "description": tool.description,
-                    "parameters": tool.parameters,
+                    "description": spell(tool.description, -1),
+                    "parameters": _copied(tool.parameters, spell),
                 },
             }
-            for tool in offered
+            for tool in offered(conversation)
         ] or ([] if variant.empty_tools else None)
 
     def _add(self, message: Message, position: int) -> None:
         if isinstance(message, AssistantMessage):
             entry = self._assistant(message, position)
+            self.assistants.add(position)
         elif isinstance(message, ToolMessage):
             text = self._prose(message.text, position, "the result")
             call_id = self._id(message.call_id)
-            entry = {"role": "tool", "tool_call_id": call_id, "name": message.name, "content": text}
+            entry = {"role": "tool", "tool_call_id": call_id, "name": self._spell(message.name, -1), "content": text}
         elif isinstance(message, SystemMessage | DeveloperMessage):
             if self._joins_instructions(message, position):
                 return
             is_developer = isinstance(message, DeveloperMessage) and self._has_developers
+            self._instructions = message.text
             text = self._prose(message.text, position, "the text")
             entry = {"role": "developer" if is_developer else "system", "content": text}
         else:
@@ -113,15 +128,14 @@ class TemplateInput:
         """Instructions in a row at the start become one message where the template has one role for them."""
         if self._has_developers or len(self.messages) != 1 or self.messages[0]["role"] != "system":
             return False
-        opening: Said = self.messages[0]["content"]
-        joined = "\n\n".join([text for text in (opening.text, message.text) if text])
-        self.messages[0]["content"] = Said(joined, opening.number)
+        self._instructions = "\n\n".join([text for text in (self._instructions, message.text) if text])
+        self.messages[0]["content"] = self._spell(self._instructions, 0)
         self.positions[0] = position
-        self.subjects[opening.number] = self.subjects[opening.number]._replace(message=position)
+        self.subjects[0] = self.subjects[0]._replace(message=position)
         return True
 
     def _assistant(self, message: AssistantMessage, position: int) -> dict[str, Any]:
-        text: Said | str | None = self._variant.empty_text
+        text = self._variant.empty_text
         said = message.text or message.refusal
         if said or not message.tool_calls:
             text = self._prose(said, position, "the text")
@@ -137,43 +151,43 @@ class TemplateInput:
         what = f"the call of `{call.name}`"
         keys = len(self.subjects)
         self.subjects.append(Subject("", position, what, any(key.strip() for key in call.arguments)))
-
-        def marked(value: Any) -> Any:
-            if isinstance(value, str):
-                return self._said(value, position, what)
-            if isinstance(value, dict):
-                return {Said(key, keys): marked(member) for key, member in value.items()}
-            return [marked(member) for member in value] if isinstance(value, list) else value
-
         name = self._said(call.name, position, what)
-        arguments = marked(call.arguments)
+        arguments = self._argument(call.arguments, keys, position, what)
         if self._variant.arguments_as_text:
-            arguments = JsonText(arguments)
+            arguments = json.dumps(arguments, ensure_ascii=False)
         return {"id": self._id(call.id), "type": "function", "function": {"name": name, "arguments": arguments}}
 
-    def _id(self, call_id: str) -> str:
-        if not self._variant.short_ids:
-            return call_id
-        return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
+    def _argument(self, value: Any, keys: int, position: int, what: str) -> Any:
+        if isinstance(value, str):
+            return self._said(value, position, what)
+        if isinstance(value, dict):
+            return {
+                self._spell(key, keys): self._argument(member, keys, position, what) for key, member in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._argument(member, keys, position, what) for member in value]
+        return value
 
-    def _prose(self, text: str, message: int, what: str, *, required: bool = True) -> Said:
+    def _id(self, call_id: str) -> str:
+        if self._variant.short_ids:
+            call_id = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
+        return self._spell(call_id, -1)
+
+    def _prose(self, text: str, message: int, what: str, *, required: bool = True) -> str:
         return self._said(text, message, what, required=required, is_prose=True)
 
-    def _said(self, text: str, message: int, what: str, *, required: bool = True, is_prose: bool = False) -> Said:
+    def _said(self, text: str, message: int, what: str, *, required: bool = True, is_prose: bool = False) -> str:
+        number = len(self.subjects)
         self.subjects.append(Subject(text, message, what, required and text.strip() != "", is_prose))
-        return Said(text, len(self.subjects) - 1)
+        return self._spell(text, number)
 
 
-def instantiated(value: Any, spell: Callable[[str, int], str]) -> Any:
-    """A copy of ``value`` whose strings are what ``spell`` makes of them and their numbers (-1: a plain string)."""
-    if isinstance(value, Said):
-        return spell(value.text, value.number)
-    if isinstance(value, JsonText):
-        return json.dumps(instantiated(value.value, spell), ensure_ascii=False)
+def _copied(value: Any, spell: Spell) -> Any:
+    """A copy whose strings are spelled as those that nobody said."""
     if isinstance(value, str):
         return spell(value, -1)
     if isinstance(value, dict):
-        return {instantiated(key, spell): instantiated(member, spell) for key, member in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [instantiated(member, spell) for member in value]
+        return {_copied(key, spell): _copied(member, spell) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(member, spell) for member in value]
     return value

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from isogloss.chat_template._environment import TRACE, Trace, compiled
-from isogloss.chat_template._input import VARIANTS, Subject, TemplateInput, Variant, instantiated
+from isogloss.chat_template._environment import Trace, compiled
+from isogloss.chat_template._input import Spell, Subject, TemplateInput, Variant, as_it_is, variants_for
 from isogloss.chat_template._marks import PRIVATE_USE, Marks, Piece
 from isogloss.errors import TemplateError
-from isogloss.messages import AssistantMessage, Conversation
+from isogloss.messages import Conversation, UserMessage
 
 
 class Rendered(NamedTuple):
@@ -22,6 +22,17 @@ class Rendered(NamedTuple):
 
     pieces: list[Piece]
     given: TemplateInput
+
+
+class _Plain(NamedTuple):
+    """A prompt without marks, and what it was made of. ``used`` are the private-use characters in all that the template
+    had, ``others_spell`` says whether a string that nobody said spells a special token."""
+
+    variant: Variant
+    given: TemplateInput
+    text: str
+    used: frozenset[str]
+    others_spell: bool
 
 
 class _Way(NamedTuple):
@@ -59,99 +70,96 @@ class Rendering:
 
     def opening(self) -> str:
         """What the template writes where the assistant is to speak; nothing where that cannot be told."""
-        asked = [{"role": "user", "content": "Go on."}]
+        asked = self._given(Conversation((UserMessage("Go on."),)), Variant())
         try:
-            closed, opened = (self._run(asked, None, generation_prompt=opens) for opens in (False, True))
+            closed, opened = (self._run(asked, generation_prompt=opens) for opens in (False, True))
         except TemplateError:
             return ""
         return opened.removeprefix(closed) if opened.startswith(closed) else ""
 
     def whole(self, conversation: Conversation, *, generation_prompt: bool, trust_content: bool) -> Rendered:
         """The prompt. Raises `TemplateError`."""
-        has_calls = any(isinstance(said, AssistantMessage) and said.tool_calls for said in conversation.messages)
-        has_developers = "developer" in self._source
-        variants = VARIANTS if has_calls else VARIANTS[:1]
-        given = [TemplateInput(conversation, variant, has_developers=has_developers) for variant in variants]
-        if given[0].tools is None:  # what only a few templates need
-            given.append(TemplateInput(conversation, Variant(empty_tools=True), has_developers=has_developers))
-        plain: dict[int, str] = {}
+        variants = variants_for(conversation)
+        plain: dict[int, _Plain] = {}
         refusals: dict[int, TemplateError] = {}
         for way in _WAYS:
-            for number, entry in enumerate(given):
+            for number, variant in enumerate(variants):
                 if number in refusals:
                     continue
                 try:
                     if number not in plain:
-                        plain[number] = self._plain(entry, generation_prompt)
-                    pieces = self._marked(entry, plain[number], way, generation_prompt)
+                        plain[number] = self._plain(conversation, variant, generation_prompt)
+                    pieces = self._marked(conversation, plain[number], way, generation_prompt)
                 except TemplateError as refusal:
                     refusals[number] = refusal
                     continue
                 if pieces is not None:
-                    return Rendered(pieces, entry)
+                    return Rendered(pieces, plain[number].given)
         if trust_content and plain:
-            number = min(plain)
-            return Rendered([Piece(plain[number])], given[number])
+            prompt = plain[min(plain)]
+            return Rendered([Piece(prompt.text)], prompt.given)
         if not refusals:
             raise self._looks_into(conversation)
         # What a template refuses in one form it often takes in another, and then leaves something out.
         raise next((refusals[number] for number in sorted(refusals) if number in plain), refusals[min(refusals)])
 
-    def _plain(self, given: TemplateInput, generation_prompt: bool) -> str:
-        def spell(text: str, number: int) -> str:
+    def _given(self, conversation: Conversation, variant: Variant, spell: Spell = as_it_is) -> TemplateInput:
+        return TemplateInput(conversation, variant, has_developers="developer" in self._source, spell=spell)
+
+    def _plain(self, conversation: Conversation, variant: Variant, generation_prompt: bool) -> _Plain:
+        said: list[str] = []
+        others: list[str] = []
+
+        def note(text: str, number: int) -> str:
+            (others if number < 0 else said).append(text)
             return text
 
-        messages, tools = (instantiated(value, spell) for value in (given.messages, given.tools))
+        given = self._given(conversation, variant, note)
+        strings = (self._source, "".join(said), "".join(others))
+        used = {character for text in strings if not text.isascii() for character in PRIVATE_USE.findall(text)}
         try:
-            return self._run(messages, tools, generation_prompt=generation_prompt)
+            text = self._run(given, generation_prompt=generation_prompt)
         except TemplateError as refusal:
-            pointer = self._where(given, generation_prompt)
+            pointer = self._where(conversation, variant, generation_prompt)
             raise TemplateError(
                 f"The template does not take the conversation: {refusal.message}", pointer=pointer
             ) from None
+        return _Plain(variant, given, text, frozenset(used), any(map(self._spelled.search, others)))
 
-    def _where(self, given: TemplateInput, generation_prompt: bool) -> str | None:
+    def _where(self, conversation: Conversation, variant: Variant, generation_prompt: bool) -> str | None:
         """The message that the template was at when it refused."""
-        marks = Marks(())
-        messages, tools = (instantiated(value, lambda text, _: text) for value in (given.messages, given.tools))
-        trace = Trace(marks, messages)
+        given = self._given(conversation, variant)
+        trace = Trace(Marks(()), given.messages)
         try:
-            self._run(messages, tools, generation_prompt=generation_prompt, trace=trace)
+            self._run(given, generation_prompt=generation_prompt, trace=trace)
         except TemplateError:
             return f"/messages/{given.positions[trace.item]}" if trace.item >= 0 else None
         return None
 
-    def _marked(self, given: TemplateInput, plain: str, way: _Way, generation_prompt: bool) -> list[Piece] | None:
+    def _marked(
+        self, conversation: Conversation, plain: _Plain, way: _Way, generation_prompt: bool
+    ) -> list[Piece] | None:
         """The prompt in pieces; ``None`` where that changes it. Raises `TemplateError` for what is left out."""
-        used: set[str] = set(PRIVATE_USE.findall(self._source))
-
-        def note(text: str, number: int) -> str:
-            used.update(PRIVATE_USE.findall(text))
-            return text
-
-        for value in (given.messages, given.tools):
-            instantiated(value, note)
         try:
-            marks = Marks(used)
+            marks = Marks(plain.used)
         except ValueError:
             return None
+        subjects, spells, around = plain.given.subjects, self._spelled.search, marks.around
 
         def spell(text: str, number: int) -> str:
             if number < 0:
-                return marks.around(text, len(given.subjects)) if self._spelled.search(text) else text
-            if way.marks(given.subjects[number]) or self._spelled.search(text):
-                return marks.around(text, number)
-            return text
+                return around(text, len(subjects)) if plain.others_spell and spells(text) else text
+            return around(text, number) if way.marks(subjects[number]) or spells(text) else text
 
-        messages, tools = (instantiated(value, spell) for value in (given.messages, given.tools))
-        trace = Trace(marks, messages) if way.is_traced else None
+        given = self._given(conversation, plain.variant, spell)
+        trace = Trace(marks, given.messages) if way.is_traced else None
         try:
-            pieces = marks.read(self._run(messages, tools, generation_prompt=generation_prompt, trace=trace))
+            pieces = marks.read(self._run(given, generation_prompt=generation_prompt, trace=trace))
         except TemplateError:
             return None
-        if pieces is None or "".join([piece.text for piece in pieces]) != plain:
+        if pieces is None or "".join([piece.text for piece in pieces]) != plain.text:
             return None
-        self._check_all_there(pieces, given, way)
+        self._check_all_there(pieces, plain.given, way)
         return pieces
 
     def _check_all_there(self, pieces: list[Piece], given: TemplateInput, way: _Way) -> None:
@@ -177,21 +185,14 @@ class Rendering:
             pointer=next(spelling, None),
         )
 
-    def _run(
-        self,
-        messages: list[dict[str, Any]],
-        tools: list[dict[str, Any]] | None,
-        *,
-        generation_prompt: bool,
-        trace: Trace | None = None,
-    ) -> str:
+    def _run(self, given: TemplateInput, *, generation_prompt: bool, trace: Trace | None = None) -> str:
         """The template's text. Raises `TemplateError` for whatever a template raises."""
         template = compiled(self._source, is_traced=trace is not None)
         variables = {**self._variables, "add_generation_prompt": generation_prompt}
         if trace is not None:
-            variables[TRACE] = trace
+            variables |= trace.variables()
         try:
-            return template.render({**variables, "messages": messages, "tools": tools})
+            return template.render({**variables, "messages": given.messages, "tools": given.tools})
         except Exception as error:  # a template is a program, which may fail in any way
             reason = str(error) or type(error).__name__
             raise TemplateError(reason) from error

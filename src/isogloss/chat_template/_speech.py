@@ -32,11 +32,6 @@ class Turns:
 
     def __init__(self, given: TemplateInput, opening: str, units: re.Pattern[str]) -> None:
         self._given = given
-        self._assistants = {
-            position
-            for position, message in zip(given.positions, given.messages, strict=True)
-            if message["role"] == "assistant"
-        }
         self._opening = opening
         self._units = units
 
@@ -51,7 +46,7 @@ class Turns:
         for owner, run in groupby(zip(pieces, owners, strict=True), key=lambda pair: pair[1]):
             turn = [piece for piece, _ in run]
             start, end = 0, 0
-            if owner in self._assistants:
+            if owner in self._given.assistants:
                 first, last = _content_bounds(turn)
                 start, end = first, last
                 if owner not in mixed and all(piece.item >= 0 for piece in turn):
@@ -130,10 +125,12 @@ def _cut(turn: Sequence[Piece], owner: int, start: int, end: int) -> Iterator[Pa
     """The pieces of a turn, of which the assistant said the characters from ``start`` to ``end``."""
     at = 0
     for piece in turn:
-        inside = [bound - at for bound in (start, end) if at < bound < at + len(piece.text)]
-        bounds = [0, *inside, len(piece.text)]
-        for left, right in pairwise(bounds):
-            if left < right:
-                is_said = start <= at + left < end
-                yield Part(piece.text[left:right], owner, piece.subject >= 0, is_said)
-        at += len(piece.text)
+        text, is_content, behind = piece.text, piece.subject >= 0, at + len(piece.text)
+        if at < start < behind or at < end < behind:
+            bounds = [at, *[bound for bound in (start, end) if at < bound < behind], behind]
+            for left, right in pairwise(bounds):
+                if left < right:
+                    yield Part(text[left - at : right - at], owner, is_content, start <= left < end)
+        else:
+            yield Part(text, owner, is_content, start <= at < end)
+        at = behind

@@ -108,8 +108,7 @@ class ChatTemplate:
             )
         except RecursionError:
             raise TemplateError("The conversation holds a value that is nested too deeply for the template") from None
-        has_answers = any(message["role"] == "assistant" for message in given.messages)
-        turns = Turns(given, rendering.opening() if has_answers else "", self._units)
+        turns = Turns(given, rendering.opening() if given.assistants else "", self._units)
         return Prompt(tuple(self._segments(turns.parts(pieces))))
 
     def _segments(self, parts: Iterable[Part]) -> Iterator[Segment]:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from isogloss.messages import (
     AssistantMessage,
     Conversation,
@@ -53,7 +55,7 @@ def offered(conversation: Conversation) -> tuple[Tool, ...]:
     return () if ToolChoice.of(conversation.tool_choice).mode == "none" else conversation.tools
 
 
-class Subject(NamedTuple):
+class Subject(msgspec.Struct, frozen=True, gc=False):
     """What a string is: ``what`` of which message (-1: the name of a tool)."""
 
     text: str
@@ -131,7 +133,7 @@ class TemplateInput:
         self._instructions = "\n\n".join([text for text in (self._instructions, message.text) if text])
         self.messages[0]["content"] = self._spell(self._instructions, 0)
         self.positions[0] = position
-        self.subjects[0] = self.subjects[0]._replace(message=position)
+        self.subjects[0] = msgspec.structs.replace(self.subjects[0], message=position)
         return True
 
     def _assistant(self, message: AssistantMessage, position: int) -> dict[str, Any]:

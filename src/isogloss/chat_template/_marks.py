@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import NamedTuple
+
+import msgspec
 
 PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
 
@@ -18,7 +19,7 @@ _WIDTH = _KINDS + 10
 _BASES = (*range(0xE000, 0xF8FF - _WIDTH, _WIDTH), *range(0xF0000, 0xFFFFD - _WIDTH, _WIDTH))
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """A run of a prompt. ``subject``: the number of the string that it is (of), -1 for the template's own text.
     ``item``: the message that the template's loop was at, -1 outside. ``is_generated``: within ``{% generation %}``."""
 
@@ -45,7 +46,7 @@ class Marks:
         first, last = chr(base + _KINDS), chr(base + _WIDTH - 1)
         self._digits = {ord("0") + digit: base + _KINDS + digit for digit in range(10)}
         self._mark = re.compile(f"([{chr(base)}-{chr(base + _KINDS - 1)}])([{first}-{last}]*)")
-        self._first = ord(first)
+        self._plain_digits = {code: digit for digit, code in self._digits.items()}
 
     def number(self, number: int) -> str:
         """A number in characters of its own."""
@@ -56,36 +57,36 @@ class Marks:
         said = text.strip()
         if not said:
             return text
+        if len(said) == len(text):
+            return f"{self.open}{self.number(number)}{said}{self.close}"
         start = text.index(said)
         return f"{text[:start]}{self.open}{self.number(number)}{said}{self.close}{text[start + len(said) :]}"
 
     def read(self, marked: str) -> list[Piece] | None:
         """The runs of a prompt, without the marks; ``None`` where the template tore a marked string apart."""
-        pieces: list[Piece] = []
+        parts = iter(self._mark.split(marked))
+        text = next(parts)
+        pieces = [Piece(text)] if text else []
         items: list[int] = []
-        at, subject, item, is_generated = 0, -1, -1, False
-        for mark in self._mark.finditer(marked):
-            if mark.start() > at:
-                pieces.append(Piece(marked[at : mark.start()], subject, item, is_generated))
-            at = mark.end()
-            kind = mark[1]
+        subject, item, is_generated = -1, -1, False
+        for kind, digits, text in zip(parts, parts, parts, strict=True):
             if (subject >= 0) != (kind == self.close):
                 return None
             if kind == self.close:
                 subject = -1
             elif kind == self.open:
-                subject = self._read_number(mark[2])
+                subject = self._read_number(digits)
             elif kind == self.item:
-                item = self._read_number(mark[2])
+                item = self._read_number(digits)
             elif kind == self.enter:
                 items.append(item)
             elif kind == self.leave:
                 item = items.pop() if items else -1
             else:
                 is_generated = kind == self.generated
-        if at < len(marked):
-            pieces.append(Piece(marked[at:], subject, item, is_generated))
+            if text:
+                pieces.append(Piece(text, subject, item, is_generated))
         return None if subject >= 0 else pieces
 
     def _read_number(self, digits: str) -> int:
-        return int("".join([str(ord(digit) - self._first) for digit in digits]) or -1)
+        return int(digits.translate(self._plain_digits) or -1)

@@ -113,9 +113,12 @@ class ChatTemplate:
 
     def _segments(self, parts: Iterable[Part]) -> Iterator[Segment]:
         """The parts as segments, each special token that the template wrote one of its own."""
+        split = self._spelled.split
         for part in parts:
-            texts = [part.text] if part.is_content else self._spelled.split(part.text)
-            for number, text in enumerate(texts):
+            if part.is_content:
+                yield Segment(part.text, False, part.message, part.is_assistant)
+                continue
+            for number, text in enumerate(split(part.text)):
                 if text:
                     yield Segment(text, number % 2 == 1, part.message, part.is_assistant)
 

@@ -43,52 +43,67 @@ class Prompt(msgspec.Struct, frozen=True):
     def tokens(self, tokenizer: Tokenizer) -> list[int]:
         """The token ids. No id that a content segment gave rise to is a control token. Raises `TypeError` for what is
         no tokenizer of `isogloss.tokenizers`."""
-        return [token for ids, _ in self._encoded(tokenizer) for token in ids]
+        ids: list[int] = []
+        for token, run in self._runs(tokenizer):
+            if token is None:
+                ids += tokenizer.encode("".join([segment.text for segment in run]))
+            else:
+                ids.append(token)
+        return ids
 
     def loss_mask(self, tokenizer: Tokenizer) -> list[bool]:
         """One entry a token of `tokens`: whether the assistant said it."""
-        return [segment.is_assistant for ids, segment in self._encoded(tokenizer) for _ in ids]
+        return [is_assistant for _, is_assistant, count in self._sources(tokenizer) for _ in range(count)]
 
     def message_indices(self, tokenizer: Tokenizer) -> list[int]:
         """One entry a token of `tokens`: the position of the message it came from, -1 for none."""
-        return [segment.message for ids, segment in self._encoded(tokenizer) for _ in ids]
+        return [message for message, _, count in self._sources(tokenizer) for _ in range(count)]
 
-    def _encoded(self, tokenizer: Tokenizer) -> Iterator[tuple[list[int], Segment]]:
+    def _sources(self, tokenizer: Tokenizer) -> Iterator[tuple[int, bool, int]]:
+        """The message of each token, whether the assistant said it, and of how many tokens in a row that is so."""
+        for token, run in self._runs(tokenizer):
+            first = run[0]
+            if token is not None:
+                yield first.message, first.is_assistant, 1
+            elif all(one.message == first.message and one.is_assistant == first.is_assistant for one in run):
+                yield first.message, first.is_assistant, len(tokenizer.encode("".join([one.text for one in run])))
+            else:
+                for segment in _segment_of_each_token(run, tokenizer):
+                    yield segment.message, segment.is_assistant, 1
+
+    def _runs(self, tokenizer: Tokenizer) -> Iterator[tuple[int | None, list[Segment]]]:
+        """Each marker that is a control token, with its id, and between them the segments that encode as one text."""
         expect_tokenizer(tokenizer)
         special = tokenizer.special_tokens
         run: list[Segment] = []
         for segment in self.segments:
             token = special.get(segment.text) if segment.is_marker else None
             if token is None:
-                run.append(segment)
+                if segment.text:
+                    run.append(segment)
                 continue
-            yield from _encode_run(run, tokenizer)
-            run.clear()
-            yield [token], segment
-        yield from _encode_run(run, tokenizer)
+            if run:
+                yield None, run
+                run = []
+            yield token, [segment]
+        if run:
+            yield None, run
 
 
-def _encode_run(run: list[Segment], tokenizer: Tokenizer) -> Iterator[tuple[list[int], Segment]]:
+def _segment_of_each_token(run: list[Segment], tokenizer: Tokenizer) -> Iterator[Segment]:
     """Joined text encodes as one string; a token belongs to the segment in which its first byte lies."""
-    run = [segment for segment in run if segment.text]
-    if not run:
-        return
-    if len(run) == 1:
-        yield tokenizer.encode(run[0].text), run[0]
-        return
-    ids = tokenizer.encode("".join([segment.text for segment in run]))
     position = 0
     bounds = iter(run)
     segment = next(bounds)
     end = len(segment.text.encode())
-    for token in ids:
+    for token in tokenizer.encode("".join([segment.text for segment in run])):
         while position >= end:
             following = next(bounds, None)
             if following is None:
                 break
             segment = following
             end += len(segment.text.encode())
-        yield [token], segment
+        yield segment
         position += len(tokenizer.token_bytes(token))
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from functools import lru_cache
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.runtime import Context, Macro, Undefined
+from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import SandboxedEnvironment
-from jinja2.utils import pass_context
+from jinja2.utils import Namespace, pass_context
 from jinja2.visitor import NodeTransformer
 
 from isogloss.chat_template._marks import Marks
@@ -97,7 +98,11 @@ def compiled(source: str, *, is_traced: bool) -> Template:
 
 
 _OF_DICT = frozenset(dir(dict))
-_OF_TEXT = frozenset(name for name in dir(str) if not name.startswith("_")) - {"format", "format_map"}
+_METHODS: dict[type, frozenset[str]] = {
+    kind: frozenset(name for name in dir(kind) if not name.startswith("_")) - {"format", "format_map"}
+    for kind in (dict, str)
+}
+"""Methods that the sandbox lets templates have as they are."""
 
 
 class _Environment(SandboxedEnvironment):
@@ -107,8 +112,12 @@ class _Environment(SandboxedEnvironment):
         kind = type(obj)
         if kind is dict and attribute not in _OF_DICT:
             return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
-        if kind is str and attribute in _OF_TEXT:
+        if attribute in _METHODS.get(kind, ()):
             return getattr(obj, attribute)
+        if kind in (LoopContext, Namespace) and not attribute.startswith("_"):
+            value = getattr(obj, attribute, None)
+            if value is not None and not isinstance(value, MethodType | BuiltinMethodType):
+                return value
         return super().getattr(obj, attribute)
 
 

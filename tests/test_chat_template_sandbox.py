@@ -66,3 +66,8 @@ def test_an_attribute_is_what_the_sandbox_says(value: Any, attribute: str) -> No
 def test_a_template_stays_in_the_sandbox(source: str) -> None:
     with pytest.raises(TemplateError):
         ChatTemplate(source).render(Conversation([UserMessage("Hi")]))
+
+
+def test_methods_are_called_as_the_sandbox_calls_them() -> None:
+    source = "{% for m in messages %}{% for part in m.content.split('-') %}{{ part.strip() }},{% endfor %}{% endfor %}"
+    assert ChatTemplate(source).render(Conversation([UserMessage("a - b")])).text == "a,b,"

@@ -120,6 +120,13 @@ class _Environment(SandboxedEnvironment):
                 return value
         return super().getattr(obj, attribute)
 
+    def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(obj) is BuiltinMethodType and type(obj.__self__) in _METHODS:
+            kwargs.pop("_loop_vars", None)
+            kwargs.pop("_block_vars", None)
+            return obj(*args, **kwargs)
+        return super().call(context, obj, *args, **kwargs)
+
 
 @lru_cache(maxsize=1)
 def _environment() -> SandboxedEnvironment:

@@ -145,11 +145,12 @@ class Rendering:
         except ValueError:
             return None
         subjects, spells, around = plain.given.subjects, self._spelled.search, marks.around
+        marks_all, others_spell = way.marks_texts and way.marks_tools, plain.others_spell
 
         def spell(text: str, number: int) -> str:
             if number < 0:
-                return around(text, len(subjects)) if plain.others_spell and spells(text) else text
-            return around(text, number) if way.marks(subjects[number]) or spells(text) else text
+                return around(text, len(subjects)) if others_spell and spells(text) else text
+            return around(text, number) if marks_all or way.marks(subjects[number]) or spells(text) else text
 
         given = self._given(conversation, plain.variant, spell)
         trace = Trace(marks, given.messages) if way.is_traced else None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 
 import pytest
 
 from isogloss.constraints import Constraint
-from isogloss.schema.formats import KNOWN
+from isogloss.schema.formats import GUARDED, KNOWN, format_alternatives
 from isogloss.schema.lowering import lower
+from isogloss.schema.patterns import engine_pattern
 from isogloss.tokenizers import byte_level
 
 CASES: dict[str, tuple[list[str], list[str]]] = {
@@ -137,3 +140,22 @@ def test_a_format_may_be_excluded_and_combined() -> None:
     assert not accepts(schema, "1.2.3.4")
     assert accepts({"type": "string", "format": "date", "pattern": "^2024"}, "2024-05-05")
     assert not accepts({"type": "string", "format": "date", "pattern": "^2024"}, "2023-05-05")
+
+
+def test_a_leap_second_is_told_to_the_minute() -> None:
+    _, patterns = format_alternatives("time")
+    shape, *relations = [re.compile(pattern) for pattern in patterns]
+    sample = [hour * 60 + minute for hour in range(24) for minute in (0, 1, 9, 10, 29, 58, 59)]
+    for local, sign in itertools.product(sample, "+-"):
+        right = (local + 1) % 1440 if sign == "+" else 1439 - local
+        for offset in {*sample, right}:
+            text = f"{local // 60:02}:{local % 60:02}:60.5{sign}{offset // 60:02}:{offset % 60:02}"
+            assert shape.match(text)
+            assert all(relation.match(text) for relation in relations) == (offset == right), text
+
+
+def test_every_format_that_no_guard_holds_is_told_to_the_engine() -> None:
+    for name in KNOWN - GUARDED:
+        assert all(
+            engine_pattern(pattern) is not None for together in format_alternatives(name) for pattern in together
+        )

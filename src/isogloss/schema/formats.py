@@ -12,6 +12,7 @@ Sources: RFC 3339 (date-time, date, time, duration in appendix A), RFC 5321 (ema
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 from isogloss.schema.patterns import IN_JSON, Spelling, terminal
 
@@ -24,31 +25,59 @@ _OFFSET = rf"(?:[Zz]|[+-]{_CLOCK})"
 _TIME = rf"{_CLOCK}:[0-5]\d(?:\.\d+)?{_OFFSET}"
 
 
+_PLACE = "[0-:]"
+"""A digit or a colon of a time of which another pattern tells the shape."""
+_UP_TO_SIGN = "[.-:]*"
+"""The rest of a local time, before the sign of its offset."""
+
+
+def _tied(before: str, rows: Iterable[tuple[object, str, str]], after: str = "") -> str:
+    """A pattern that ties digits of a local time, which stand behind ``before``, to those of its offset.
+
+    A row has the digits, what is then in the offset after ``+``, and what after ``-``; ``after`` ends both.
+    """
+    ways = [f"{digits}{_UP_TO_SIGN}(?:[+]{ahead}|-{behind})" for digits, ahead, behind in rows]
+    return f"{before}(?:{'|'.join(ways)}){after}"
+
+
+_HOUR_TENS = (
+    ("0[0-2]", "0[0-3]", "2[1-3]"),
+    ("03", "0[34]", "20"),
+    ("0[4-8]", "0[4-9]", "1[5-9]"),
+    ("09", "(?:09|10)", "14"),
+    ("1[0-2]", "1[0-3]", "1[1-3]"),
+    ("13", "1[34]", "10"),
+    ("1[4-8]", "1[4-9]", "0[5-9]"),
+    ("19", "(?:19|20)", "04"),
+    ("2[0-2]", "2[0-3]", "0[1-3]"),
+    ("23", "(?:23|00)", "00"),
+)
+_EVEN, _ODD = "[02468]", "[13579]"
+
+
 def _leap_times() -> tuple[str, ...]:
     """Patterns that together hold for a second 60 exactly where it is 23:59 in universal time.
 
-    Local time and offset differ by 23:59, which ties each digit of the one to a digit of the other: one pattern a
-    digit, so that their conjunction stays small. The last shape lets ``Z`` stand for ``+00:00``.
+    After ``+`` the offset is a minute more than the local time, after ``-`` what that lacks of 23:59. So each digit of
+    the one is tied to a digit of the other: one pattern a digit, so that their conjunction stays small. Those of the
+    hours leave open whether the hour after ``+`` is the same or the next. It is the next where the minutes come to 00,
+    and then the one is even and the other odd: that is the last pattern.
     """
-    minute_units, minute_tens, hour_units, hour_tens = [], [], [], []
-    for u in range(10):
-        minute_units += [rf"\d\d:\d{u}@+@\d\d:\d{(u + 1) % 10}", rf"\d\d:\d{u}@-@\d\d:\d{9 - u}"]
-        hour_units += [rf"\d{u}:\d\d@+@\d{u}:(?:0[1-9]|[1-5]\d)", rf"\d{u}:\d\d@-@\d{(13 - u) % 10}:\d\d"]
-        hour_units.append(rf"\d{u}:\d\d@+@\d{u + 1}:00" if u < 9 else r"\d9:\d\d@+@[12]0:00")
-    for t in range(6):
-        minute_tens += [rf"\d\d:{t}\d@+@\d\d:{t}[1-9]", rf"\d\d:{t}\d@+@\d\d:{(t + 1) % 6}0"]
-        minute_tens.append(rf"\d\d:{t}\d@-@\d\d:{5 - t}\d")
-    for t in range(3):
-        hour_tens += [rf"{t}\d:\d\d@+@{t}\d:(?:0[1-9]|[1-5]\d)", rf"{t}\d:\d\d@+@{t}[1-9]:00"]
-        hour_tens.append(rf"{t}[0-3]:\d\d@-@{2 - t}\d:\d\d")
-    hour_tens += [r"0\d:\d\d@+@10:00", r"1\d:\d\d@+@20:00", r"0[4-9]:\d\d@-@1\d:\d\d", r"1[4-9]:\d\d@-@0\d:\d\d"]
-    hour_units.append(r"23:\d\d@+@00:00")
-    hour_tens.append(r"23:\d\d@+@00:00")
-    relations = []
-    for cases in (minute_units, minute_tens, hour_units, hour_tens):
-        parts = [case.split("@") for case in cases]
-        relations.append("|".join(rf"{left}:60[\d.]*[{sign}]{right}" for left, sign, right in parts))
-    return (rf"{_CLOCK}:60(?:\.\d+)?[+-]{_CLOCK}", *relations)
+    more, next_hour = r"(?:0[1-9]|[1-5]\d)", {u: f"{u}{(u + 1) % 10}" for u in range(10)} | {3: "304"}
+    minute_units = [(u, rf"{_PLACE}{{4}}{(u + 1) % 10}", rf"{_PLACE}{{4}}{9 - u}") for u in range(10)]
+    minute_tens = [(t, rf"{_PLACE}{{3}}(?:{t}[1-9]|{(t + 1) % 6}0)", rf"{_PLACE}{{3}}{5 - t}\d") for t in range(6)]
+    hour_units = [(u, rf"\d[{next_hour[u]}]", rf"\d{(13 - u) % 10}") for u in range(10)]
+    parity = [
+        (same, rf"\d(?:{same}:{more}|{other}:00)", rf"{_PLACE}{{5}}") for same, other in ((_EVEN, _ODD), (_ODD, _EVEN))
+    ]
+    return (
+        rf"{_CLOCK}:60(?:\.\d+)?[+-]{_CLOCK}",
+        _tied(rf"{_PLACE}{{4}}", minute_units),
+        _tied(rf"{_PLACE}{{3}}", minute_tens),
+        _tied(r"\d", hour_units, rf"{_PLACE}{{3}}"),
+        _tied("", _HOUR_TENS, rf"{_PLACE}{{3}}"),
+        _tied(r"\d", parity),
+    )
 
 
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -127,7 +156,7 @@ _ALTERNATIVES: dict[str, tuple[tuple[str, ...], ...]] = {
     "time": (_anchored(rf"{_TIME}|{_LEAP_UTC}"), _anchored(*_LEAP)),
     "date-time": (
         _anchored(rf"{_DATE}[Tt](?:{_TIME}|{_LEAP_UTC})"),
-        _anchored(rf"{_DATE}[Tt].*", *(rf"[\d-]+[Tt](?:{relation})" for relation in _LEAP)),
+        _anchored(rf"{_DATE}[Tt]{_LEAP[0]}", *(rf"[\d-]+[Tt]{relation}" for relation in _LEAP[1:])),
     ),
     "duration": (
         _anchored(

@@ -342,6 +342,82 @@ PLAIN: list[tuple[str, Any, list[Any], list[Any]]] = [
         ["1999-01-01", "2023-02-29"],
     ),
     ("annotation", {"type": "integer", "format": "int32", "title": "n", "deprecated": True}, [1], ["1"]),
+    (
+        "keys beside those of a pattern",
+        {
+            "type": "object",
+            "properties": {"version": {"type": "number"}, "note": {"type": "string"}},
+            "required": ["version"],
+            "additionalProperties": False,
+            "patternProperties": {"^.+$": {"properties": {"b": {}, "a": {"type": "integer"}}, "required": ["a"]}},
+        },
+        [{"version": 1}, {"version": 1, "note": "n", "x": {"a": 1, "b": 2}, "y": 3}],
+        [{}, {"version": {"a": 1}}, {"version": 1, "x": {"b": 1}}, {"version": 1, "": {"a": 1}}],
+    ),
+    (
+        "a key that its pattern does not match",
+        {
+            "type": "object",
+            "properties": {"kind": {"type": "object", "properties": {"x": {"type": "null"}}}},
+            "additionalProperties": False,
+            "patternProperties": {"^x-": {"type": "string"}},
+        },
+        [{}, {"kind": {}, "x-a": "b"}, {"x-a": "", "x-b": ""}],
+        [{"kind": 1}, {"x-a": 1}, {"other": "a"}],
+    ),
+    (
+        "what is required beside a choice",
+        {
+            "anyOf": [
+                {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False},
+                {"type": "object", "properties": {"a": {}, "b": {"type": "integer"}}, "required": ["b"]},
+            ],
+            "required": ["a"],
+        },
+        [{"a": "x"}, {"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 3}],
+        [{}, {"a": 1}, {"b": 2}, {"a": "x", "b": "y"}],
+    ),
+    (
+        "one of some keys",
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"type": "null"}},
+            "required": ["c"],
+            "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+            "additionalProperties": False,
+        },
+        [{"a": "x", "c": None}, {"b": 1, "c": None}, {"a": "x", "b": 1, "c": None}],
+        [{"c": None}, {"a": "x"}, {"a": 1, "c": None}, {"a": "x", "c": None, "d": 1}],
+    ),
+    (
+        "a dialect named again with an identifier",
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {
+                "a": {
+                    "$schema": "http://json-schema.org/draft-07/schema#",
+                    "$id": "https://example.org/a",
+                    "items": [{"type": "null"}],
+                    "additionalItems": False,
+                }
+            },
+        },
+        [{"a": [None]}, {}],
+        [{"a": [1]}],
+    ),
+    (
+        "a pattern of every key",
+        {"type": "object", "patternProperties": {"[a-z]*": {"type": "integer"}}, "additionalProperties": False},
+        [{"A": 1, "": 2}, {}],
+        [{"a": "x"}, {"A": "x"}],
+    ),
+    (
+        "lengths of a pattern",
+        {"type": "string", "pattern": "^(ab|c)*$", "minLength": 3, "maxLength": 3},
+        ["abc"],
+        ["ab"],
+    ),
 ]
 
 
@@ -367,6 +443,19 @@ def test_a_plain_schema_is_exact_both_ways(schema: Any, valid: list[Any], invali
         {"$schema": "http://json-schema.org/draft-04/schema#", "const": 1},
         {"type": "object", "properties": {"a": {"$id": "https://example.org/a", "$ref": "#"}}},
         {"type": "string", "format": "hostname"},
+        {"type": "object", "properties": {"a": {}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"type": "object", "required": ["c"], "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "patternProperties": {"a": {"minimum": 1}},
+            "additionalProperties": False,
+        },
+        {"type": "object", "properties": {"a": {"type": "null"}}, "patternProperties": {"b": {"type": "string"}}},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "items": {"$schema": "http://json-schema.org/draft-04/schema#", "$id": "https://example.org/a"},
+        },
     ],
 )
 def test_what_the_engine_would_take_otherwise_is_not_plain(schema: Any) -> None:

@@ -12,6 +12,7 @@ from jsonschema_rs import canonical as forms
 
 from isogloss.schema.canonical import Canonical
 from isogloss.schema.key_order import KeyOrder, local
+from isogloss.schema.plain_choices import branches_of
 
 
 def ordered(canonical: Canonical, order: KeyOrder, instance: Any) -> Any:
@@ -25,7 +26,7 @@ def ordered_plainly(document: Mapping[str, Any], schema: Any, instance: Any) -> 
         return instance
     if "$ref" in schema:
         return ordered_plainly(document, local(document, schema["$ref"]), instance)
-    for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+    for branch in branches_of(schema) or ():
         definitions = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
         if isinstance(branch, Mapping) and jsonschema_rs.is_valid({**definitions, **branch}, instance):
             return ordered_plainly(document, branch, instance)
@@ -33,7 +34,7 @@ def ordered_plainly(document: Mapping[str, Any], schema: Any, instance: Any) -> 
         return [ordered_plainly(document, schema.get("items"), item) for item in instance]
     properties = schema.get("properties", {})
     names = dict.fromkeys([*properties, *schema.get("required", ()), *instance])
-    others = schema.get("additionalProperties")
+    others = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
     return {
         name: ordered_plainly(document, properties.get(name, others), instance[name])
         for name in names

@@ -17,7 +17,7 @@ from jsonschema_rs import CanonicalSchema
 from jsonschema_rs import canonical as forms
 
 from isogloss.schema import scalar_terminals
-from isogloss.schema.patterns import UnsupportedPatternError, terminal
+from isogloss.schema.patterns import UnsupportedPatternError, matches_all, terminal
 from isogloss.schema.rule_text import repeated, when
 
 if TYPE_CHECKING:
@@ -223,7 +223,8 @@ def _classes(
                 split.append((included, [*excluded, expression], schemas))
             classes = split
         classes = [entry for entry in classes if entry[0]]
-    classes.append(([], [expression for expression, _ in languages], additional))
+    if not any(map(matches_all, view.pattern_properties)):
+        classes.append(([], [expression for expression, _ in languages], additional))
     return classes
 
 

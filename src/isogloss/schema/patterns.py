@@ -117,6 +117,10 @@ class LookAhead(msgspec.Struct, frozen=True):
 Node = Class | Sequence | Choice | Repeat | Anchor | LookAhead
 
 
+_QUANTIFIER_SIGNS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_SYNTAX = frozenset("([\\^$.*+?")
+
+
 class _Parser:
     """A recursive descent over one pattern, with the leniency of browsers (lone braces are literal)."""
 
@@ -164,10 +168,11 @@ class _Parser:
         return Repeat(atom, *bounds)
 
     def _quantifier(self) -> tuple[int, int | None] | None:
-        for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-            if self._take(sign):
-                return bounds
-        if self._peek() != "{":
+        sign = self._peek()
+        if sign in _QUANTIFIER_SIGNS:
+            self.at += 1
+            return _QUANTIFIER_SIGNS[sign]
+        if sign != "{":
             return None
         end = self.pattern.find("}", self.at)
         low, comma, high = self.pattern[self.at + 1 : max(end, self.at)].partition(",")
@@ -178,27 +183,27 @@ class _Parser:
         return int(low), maximum
 
     def _atom(self) -> Node:
-        if self._take("("):
-            return self._group()
-        if self._take("["):
-            return Class(self._bracket())
-        if self._take("\\"):
-            return self._escape()
         char = self._peek()
         self.at += 1
+        if char not in _SYNTAX:
+            return _literal(char)
+        if char == "(":
+            return self._group()
+        if char == "[":
+            return Class(self._bracket())
+        if char == "\\":
+            return self._escape()
         if char == "^":
             return Anchor("start")
         if char == "$":
             return Anchor("end")
         if char == ".":
             return Class(_LINE_ENDS.complement())
-        if char in "*+?":
-            raise UnsupportedPatternError("nothing to repeat")
-        return Class(_single(ord(char)))
+        raise UnsupportedPatternError("nothing to repeat")
 
     def _group(self) -> Node:
         look: bool | None = None
-        if self._take("?:"):
+        if self._peek() != "?" or self._take("?:"):
             pass
         elif self._take("?="):
             look = False
@@ -208,7 +213,7 @@ class _Parser:
             raise UnsupportedPatternError("look-behind")
         elif self._take("?<"):
             self.at = self.pattern.find(">", self.at) + 1
-        elif self._peek() == "?":
+        else:
             raise UnsupportedPatternError("group options")
         node = self._choice()
         if not self._take(")"):
@@ -280,6 +285,15 @@ class _Parser:
         return code
 
     def _bracket(self) -> Characters:
+        end = self.pattern.find("]", self.at)
+        text = self.pattern[self.at : end + 1]
+        if end < 0 or "\\" in text:
+            return self.members()
+        self.at = end + 1
+        return _bracket_without_escape(text)
+
+    def members(self) -> Characters:
+        """The characters of a class, from behind its opening bracket on."""
         negative = self._take("^")
         found = Characters(0)
         while not self._take("]"):
@@ -309,6 +323,16 @@ class _Parser:
             raise UnsupportedPatternError("unbalanced bracket")
         self.at += 1
         return _single(ord(char))
+
+
+@functools.lru_cache(maxsize=1024)
+def _bracket_without_escape(text: str) -> Characters:
+    return _Parser(text).members()
+
+
+@functools.lru_cache(maxsize=1024)
+def _literal(char: str) -> Class:
+    return Class(_single(ord(char)))
 
 
 def _single(code: int) -> Characters:
@@ -358,14 +382,12 @@ def _class_member(code: int) -> str:
 
 
 def _ranges(mask: int) -> Iterator[tuple[int, int]]:
-    code = 0
-    while mask >> code:
-        if mask >> code & 1:
-            start = code
-            while mask >> (code + 1) & 1:
-                code += 1
-            yield start, code
-        code += 1
+    while mask:
+        low = (mask & -mask).bit_length() - 1
+        above = (mask >> low) + 1
+        size = (above & -above).bit_length() - 1
+        yield low, low + size - 1
+        mask &= -1 << (low + size)
 
 
 def _bracketed(mask: int) -> str:
@@ -433,6 +455,7 @@ def _plainly(node: Node) -> str:
     return _spelled(node, _plainly)
 
 
+@functools.lru_cache(maxsize=4096)
 def _plain_class(characters: Characters) -> str:
     members = _bracketed(characters.ascii) + characters.beyond
     return f"[{members}]" if members else r"[^\x00-\x{10FFFF}]"
@@ -473,16 +496,16 @@ def _spelled(node: Node, spell: Callable[[Node], str]) -> str:
 # --- anchors and look-ahead ----------------------------------------------------------------------------------------
 
 
-def _special(node: Node) -> bool:
+def has_assertion(node: Node) -> bool:
     """Whether an anchor or a look-ahead is inside."""
     if isinstance(node, Class):
         return False
     if isinstance(node, Sequence):
-        return any(map(_special, node.items))
+        return any(map(has_assertion, node.items))
     if isinstance(node, Choice):
-        return any(map(_special, node.options))
+        return any(map(has_assertion, node.options))
     if isinstance(node, Repeat):
-        return _special(node.item)
+        return has_assertion(node.item)
     return True
 
 
@@ -513,7 +536,7 @@ def _tempered(node: Node) -> bool:
 
 def _unfold(node: Node) -> list[tuple[Node, ...]]:
     """Alternatives without groups, so that anchors and look-aheads stand at the top."""
-    if not _special(node) or isinstance(node, (Anchor, LookAhead)) or _tempered(node):
+    if not has_assertion(node) or isinstance(node, (Anchor, LookAhead)) or _tempered(node):
         return [(node,)]
     if isinstance(node, Choice):
         found = [sequence for option in node.options for sequence in _unfold(option)]
@@ -562,7 +585,7 @@ def _tail(items: tuple[Node, ...], end: bool, spelling: Spelling) -> str:
     """A Lark expression for the rest of the string, its closing quote included."""
     anything, quote = f"(?:{spelling.any_character})*", spelling.quote
     for index, item in enumerate(items):
-        if not _special(item):
+        if not has_assertion(item):
             continue
         head = "".join(map(spelling.node, items[:index]))
         rest = _tail(items[index + 1 :], end, spelling)
@@ -618,21 +641,45 @@ def _size(node: Node) -> int:
     return 1
 
 
+class Placement(NamedTuple):
+    """One alternative of a pattern: its parts, and whether it is tied to the start and to the end of the string."""
+
+    items: tuple[Node, ...]
+    at_start: bool
+    at_end: bool
+
+
 @functools.lru_cache(maxsize=1024)
-def terminal(pattern: str, spelling: Spelling = IN_JSON) -> str:
-    """A Lark expression for the strings that ``pattern`` matches somewhere, as they are spelled in JSON or as text.
+def placements(pattern: str) -> tuple[Placement, ...]:
+    """The alternatives of a pattern, anchors and look-aheads at the top of each; none where it cannot match.
 
     Raises `UnsupportedPatternError` when the pattern is no regular language that can be told, or is over the bounds.
     """
     node = _Parser(pattern).parse()
     if _size(node) > MAXIMUM_SIZE:
         raise UnsupportedPatternError("size")
+    return tuple([Placement(*found) for sequence in _unfold(node) if (found := _anchored(sequence)) is not None])
+
+
+def matches_all(pattern: str) -> bool:
+    """Whether it is seen at once that a pattern matches every string: nothing at an end that it is not tied to."""
+    try:
+        return any(
+            not (at_start and at_end) and not any(map(has_assertion, items)) and all(map(_nullable, items))
+            for items, at_start, at_end in placements(pattern)
+        )
+    except UnsupportedPatternError:
+        return False
+
+
+@functools.lru_cache(maxsize=1024)
+def terminal(pattern: str, spelling: Spelling = IN_JSON) -> str:
+    """A Lark expression for the strings that ``pattern`` matches somewhere, as they are spelled in JSON or as text.
+
+    Raises `UnsupportedPatternError` when the pattern is no regular language that can be told, or is over the bounds.
+    """
     options = []
-    for sequence in _unfold(node):
-        placed = _anchored(sequence)
-        if placed is None:
-            continue
-        items, start, end = placed
+    for items, start, end in placements(pattern):
         lead = f"{spelling.quote}{'' if start else f'(?:{spelling.any_character})*'}"
         tail = _tail(items, end, spelling)
         if tail.startswith("/"):
@@ -651,13 +698,10 @@ def engine_pattern(pattern: str) -> str | None:
     string has fewer spellings than in `terminal`.
     """
     try:
-        node = _Parser(pattern).parse()
-        if _size(node) > MAXIMUM_SIZE:
-            return None
-        placed = [found for sequence in _unfold(node) if (found := _anchored(sequence)) is not None]
+        placed = placements(pattern)
     except UnsupportedPatternError:
         return None
-    if not placed or any(_special(item) or _is_loose(item) for items, _, _ in placed for item in items):
+    if not placed or any(has_assertion(item) or _is_loose(item) for items, _, _ in placed for item in items):
         return None
     options = [
         f"{'' if start else _ANYTHING}{''.join(map(_plainly, items))}{'' if end else _ANYTHING}"

@@ -14,18 +14,17 @@ from typing import Any
 import jsonschema_rs
 
 from isogloss.schema.formats import GUARDED, KNOWN, format_alternatives
-from isogloss.schema.patterns import engine_pattern
+from isogloss.schema.patterns import engine_pattern, matches_all
+from isogloss.schema.plain_choices import BESIDE, branches_of
 
-CHOICES = ("anyOf", "oneOf")
 BESIDE_ENUM = frozenset({"type", "minLength", "maxLength", "minimum", "maximum"})
 """What may stand beside an ``enum``, which then lists the values that it admits."""
-_EVERY_KEY = ("", "^", "$", ".*", "^.*", ".*$")
-"""Patterns that match every key (``^.*$`` does not: a dot is no line end)."""
 _DEFINITIONS = ("$defs", "definitions")
 _SPELLED = frozenset(
     {"items", "prefixItems", "additionalItems", "anyOf", "oneOf", "allOf", "patternProperties", "minProperties"}
     | {"format", "enum", "pattern", "properties", "additionalProperties", *_DEFINITIONS}
 )
+_RESPELLED = _SPELLED | {"$schema", "$id", "id"}
 
 
 class EngineForm:
@@ -45,7 +44,7 @@ class EngineForm:
         return form
 
     def _of(self, schema: Any) -> Any:
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, dict) or _RESPELLED.isdisjoint(schema):
             return schema
         named = self._named_format(schema)
         if named is not None:
@@ -58,8 +57,14 @@ class EngineForm:
             if key not in _SPELLED and not (key in ("$schema", "$id", "id") and isinstance(value, str))
         }
         for key in _DEFINITIONS:
-            if isinstance(schema.get(key), Mapping):
+            if isinstance(schema.get(key), dict):
                 form[key] = {name: self._of(child) for name, child in schema[key].items() if id(child) in self._targets}
+        branches = branches_of(schema)
+        if branches is not None:
+            if not any("$ref" in branch for branch in branches if isinstance(branch, dict)):
+                form = {key: value for key, value in form.items() if key not in BESIDE}
+            form["anyOf"] = [self._of(branch) for branch in branches]
+            return form
         for name, write in (("object", self._object), ("array", self._array), ("string", self._string)):
             if has_type(schema, name):  # what is said of other types means nothing, whatever it is
                 write(schema, form)
@@ -67,11 +72,6 @@ class EngineForm:
             for key in BESIDE_ENUM & form.keys():
                 del form[key]
             form["enum"] = literal_values(schema)
-        branches = branches_of(schema)
-        if branches is not None:
-            if not any("$ref" in branch for branch in branches if isinstance(branch, Mapping)):
-                form.pop("type", None)
-            form["anyOf"] = [self._of(branch) for branch in branches]
         return form
 
     def _object(self, schema: Mapping[str, Any], form: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class EngineForm:
             form["additionalProperties"] = self._of(schema["additionalProperties"])
         if schema.get("patternProperties"):
             ((pattern, child),) = schema["patternProperties"].items()
-            if matches_every_key(pattern):
+            if matches_all(pattern):
                 form["additionalProperties"] = self._of(child)
             else:
                 form["patternProperties"] = {engine_pattern(pattern): self._of(child)}
@@ -152,30 +152,10 @@ def items_of(schema: Mapping[str, Any]) -> tuple[list[Any], Any]:
     return schema.get("prefixItems", []), items
 
 
-def branches_of(schema: Mapping[str, Any]) -> list[Any] | None:
-    """The branches of a choice, each with the type that stands beside it; None where there is no choice."""
-    for choice in CHOICES:
-        branches = schema.get(choice)
-        if isinstance(branches, list):
-            types = schema.get("type")
-            if types is None:
-                return branches
-            return [
-                {"type": types, **branch} if isinstance(branch, Mapping) and "$ref" not in branch else branch
-                for branch in branches
-            ]
-    return None
-
-
 def only_part(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The one part of an ``allOf`` of one."""
     parts = schema.get("allOf")
-    return parts[0] if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], Mapping) else None
-
-
-def matches_every_key(pattern: str) -> bool:
-    """Whether it is seen at once that a pattern matches every key."""
-    return pattern in _EVERY_KEY
+    return parts[0] if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict) else None
 
 
 def literal_values(schema: Mapping[str, Any]) -> list[Any]:
@@ -190,9 +170,6 @@ def literal_values(schema: Mapping[str, Any]) -> list[Any]:
     return [value for value in values if validator.is_valid(value)]
 
 
-@functools.cache
 def is_spelled(name: str) -> bool:
     """Whether a format can be told to the compiler by patterns."""
-    if name in GUARDED:
-        return False
-    return all(engine_pattern(p) is not None for patterns in format_alternatives(name) for p in patterns)
+    return name in KNOWN and name not in GUARDED

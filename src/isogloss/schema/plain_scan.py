@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import jsonschema_rs
 
 from isogloss.schema import plain_form
 from isogloss.schema.exclusive import are_exclusive
 from isogloss.schema.formats import KNOWN, format_alternatives
-from isogloss.schema.patterns import engine_pattern
+from isogloss.schema.pattern_lengths import leaves_some
+from isogloss.schema.patterns import engine_pattern, matches_all
+from isogloss.schema.plain_choices import CHOICES, branches_of, may_be_spread
 from isogloss.schema.scalar_terminals import is_empty, strings_terminal
 
 MAXIMUM_DEPTH = 60
@@ -36,9 +40,7 @@ _MEANINGFUL = frozenset(
     | {"x-guidance"}
 )
 _IDENTIFIERS = frozenset({"$id", "id", "$schema"})
-_RESPELLED = frozenset(
-    {"pattern", "format", "oneOf", "allOf", "patternProperties", "minProperties", "additionalItems", "enum"}
-)
+_RESPELLED = frozenset({"pattern", "format", "oneOf", "allOf", "patternProperties", "minProperties", "additionalItems"})
 """Keywords for which the compiler has other words."""
 _DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0([467])|draft/(2019-09|2020-12))/schema#?")
 _REFERENCE = re.compile(r"#(?:/[A-Za-z0-9_$.:@+,=-]+)*")
@@ -46,6 +48,13 @@ _SPECIAL = re.compile(r"[\"\\\x00-\x1f\x7f\ud800-\udfff]")
 """Characters that compact JSON may not have as they are, or that the compiler does not take so."""
 _NUMBER_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _LITERAL_TYPES: dict[type, str] = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
+_SCALARS = ("null", "boolean", "number", "integer", "string")
+_OF_CONTAINERS = frozenset(
+    {"properties", "required", "additionalProperties", "patternProperties", "minProperties"}
+    | {"items", "prefixItems", "additionalItems", "minItems", "maxItems"}
+)
+_TYPE_ALONE = frozenset({"type"})
+_FREE_SCALARS = ("string", "boolean", "null")
 _LISTING = frozenset({"enum", "const", "$ref", "oneOf", "allOf"})
 MAXIMUM_HOPS = 8
 _NOTHING: dict[str, Any] = {}
@@ -107,6 +116,8 @@ class Scan:
             self.has_another_form = True
         if depth and not keys.isdisjoint(_IDENTIFIERS):
             return self._identified(schema, taken, depth)
+        if taken == _TYPE_ALONE and schema["type"] in _FREE_SCALARS:
+            return True
         return self._taken(schema, taken, depth)
 
     def _identified(self, schema: dict[str, Any], taken: set[str], depth: int) -> bool:
@@ -117,7 +128,7 @@ class Scan:
         self.has_another_form = True
         if schema.keys().isdisjoint(("$id", "id")):
             return self._taken(schema, taken, depth)
-        if "$schema" in schema:
+        if schema.get("$schema", self.document.get("$schema")) != self.document.get("$schema"):
             return False
         before = self._references
         return self._taken(schema, taken, depth) and self._references == before
@@ -136,9 +147,9 @@ class Scan:
                 and part.keys().isdisjoint(("$defs", "definitions", *_IDENTIFIERS))
                 and self._schema(part, depth + 1)
             )
-        for choice in plain_form.CHOICES:
+        for choice in CHOICES:
             if choice in taken:
-                return taken <= {choice, "type"} and self._choice(schema, choice, depth)
+                return may_be_spread(schema, choice, taken) and self._choice(schema, taken, choice, depth)
         if "enum" in taken or "const" in taken:
             return self._literals(schema, taken)
         return self._typed(schema, taken, depth)
@@ -167,15 +178,15 @@ class Scan:
             found = found.get(part) if isinstance(found, dict) else None
         return found
 
-    def _choice(self, schema: dict[str, Any], choice: str, depth: int) -> bool:
+    def _choice(self, schema: dict[str, Any], taken: set[str], choice: str, depth: int) -> bool:
         types = schema.get("type")
-        branches = plain_form.branches_of(schema)
+        branches = branches_of(schema)
         if not branches:
             return False
-        if types is not None:
+        if len(taken) > 1:
             self.has_another_form = True
-            if not all(self._is_of(branch, types) for branch in branches):
-                return False
+        if types is not None and not all(self._is_of(branch, types) for branch in branches):
+            return False
         if choice == "oneOf" and not are_exclusive(branches, self._target):
             return False
         return all(self._schema(branch, depth + 1) for branch in branches)
@@ -205,8 +216,11 @@ class Scan:
             if "type" in taken and _LITERAL_TYPES.get(type(values[0])) not in _named(schema["type"]):
                 return False
         else:
-            if taken - {"enum"} - plain_form.BESIDE_ENUM or not _are_bounds(schema):
-                return False
+            beside = taken - {"enum"}
+            if beside:
+                self.has_another_form = True
+                if beside - plain_form.BESIDE_ENUM or not _are_bounds(schema):
+                    return False
             if not isinstance(schema["enum"], list) or not 0 < len(schema["enum"]) <= MAXIMUM_VALUES:
                 return False
             values = plain_form.literal_values(schema)
@@ -259,7 +273,7 @@ class Scan:
         alternatives = ((),) if name is None else format_alternatives(name)
         own = () if pattern is None else (pattern,)
         bounds = (schema.get("minLength", 0), schema.get("maxLength"))
-        return not all(is_empty(strings_terminal((*own, *patterns), *bounds)) for patterns in alternatives)
+        return any(_has_strings((*own, *patterns), *bounds) for patterns in alternatives)
 
     def _object(self, schema: dict[str, Any], taken: set[str], depth: int) -> bool:
         properties = schema.get("properties", _NOTHING)
@@ -271,8 +285,9 @@ class Scan:
         if not all(isinstance(name, str) for name in required) or _SPECIAL.search("".join([*names, *required])):
             return False
         if schema.get("patternProperties"):
-            return self._keys_of_a_pattern(schema, taken, depth)
-        if additional is False:
+            if not self._keys_of_a_pattern(schema, depth):
+                return False
+        elif additional is False:
             if not properties.keys() >= set(required):
                 return False
         else:
@@ -286,21 +301,25 @@ class Scan:
         needed = set(required)
         if schema.get("minProperties") and not self._has_a_key(schema, needed, additional is False):
             return False
-        return all(
-            self._schema(child, depth + 1) if name in needed else self._left_out(child, depth)
-            for name, child in properties.items()
-        )
+        for name, child in properties.items():
+            if not (self._schema(child, depth + 1) if name in needed else self._left_out(child, depth)):
+                return False
+        return True
 
-    def _keys_of_a_pattern(self, schema: dict[str, Any], taken: set[str], depth: int) -> bool:
-        """Objects of which all keys match the one pattern there is."""
+    def _keys_of_a_pattern(self, schema: dict[str, Any], depth: int) -> bool:
+        """Whether the other keys of an object are told by the one pattern there is."""
         patterns = schema["patternProperties"]
-        if not isinstance(patterns, dict) or len(patterns) != 1:
-            return False
-        if schema.get("properties") or schema.get("required") or schema.get("minProperties"):
+        if not isinstance(patterns, dict) or len(patterns) != 1 or schema.get("minProperties"):
             return False
         ((pattern, child),) = patterns.items()
-        if not plain_form.matches_every_key(pattern) and (
-            schema.get("additionalProperties") is not False or engine_pattern(pattern) is None
+        is_every_key = matches_all(pattern)
+        if not is_every_key and (schema.get("additionalProperties") is not False or engine_pattern(pattern) is None):
+            return False
+        listed = schema.get("properties", _NOTHING)
+        if (listed or schema.get("required")) and (
+            is_every_key
+            or not listed.keys() >= set(schema.get("required", ()))
+            or not all(_is_silent_on(child, listed[name]) for name in _matched(pattern, listed))
         ):
             return False
         self.open_keys = True
@@ -375,6 +394,27 @@ def _are_bounds(schema: dict[str, Any]) -> bool:
     types = schema.get("type", "string")
     return (isinstance(types, (str, list)) and set(_named(types)) <= set(_TYPES)) and all(
         type(schema[key]) is int and schema[key] >= 0 for key in ("minLength", "maxLength") if key in schema
+    )
+
+
+def _has_strings(patterns: tuple[str, ...], low: int, high: int | None) -> bool:
+    """Whether some string within bounds matches all patterns."""
+    known = leaves_some(patterns[0], low, high) if len(patterns) == 1 else None
+    return not is_empty(strings_terminal(patterns, low, high)) if known is None else known
+
+
+def _matched(pattern: str, names: Iterable[str]) -> list[str]:
+    validator = jsonschema_rs.validator_for({"pattern": pattern})
+    return [name for name in names if validator.is_valid(name)]
+
+
+def _is_silent_on(schema: Any, other: Any) -> bool:
+    """Whether a schema speaks of objects and arrays only, and another admits neither."""
+    return (
+        isinstance(schema, dict)
+        and isinstance(other, dict)
+        and schema.keys() & _TAKEN <= _OF_CONTAINERS
+        and other.get("type") in _SCALARS
     )
 
 

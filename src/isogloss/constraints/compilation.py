@@ -6,6 +6,7 @@ and then copied. What is kept is bounded in bytes; the least recently used goes 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import OrderedDict
 from threading import Lock
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from isogloss.errors import GrammarError
 
 if TYPE_CHECKING:
-    from llguidance import LLMatcher
+    from llguidance import LLMatcher, LLParserLimits
 
     from isogloss.tokenizers import Tokenizer
 
@@ -90,11 +91,18 @@ def estimated_size(lark: str) -> int:
 
 
 def _compile(lark: str, vocabulary: Any) -> LLMatcher:
-    from llguidance import LLMatcher, LLParserLimits
+    from llguidance import LLMatcher
 
-    matcher = LLMatcher(vocabulary, lark, log_level=0, limits=LLParserLimits(**LIMITS))
+    matcher = LLMatcher(vocabulary, lark, log_level=0, limits=_limits())
     check(matcher)
     return matcher
+
+
+@functools.cache
+def _limits() -> LLParserLimits:
+    from llguidance import LLParserLimits
+
+    return LLParserLimits(**LIMITS)
 
 
 def check(matcher: LLMatcher) -> None:

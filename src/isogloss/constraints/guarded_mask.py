@@ -133,6 +133,14 @@ class TokenIndex:
         return numpy.packbits(bits, bitorder="little").view(numpy.int32)
 
     @functools.cached_property
+    def quoted(self) -> NDArray[numpy.int32]:
+        """Tokens with a quote of which the head has no backslash."""
+        import numpy
+
+        size = self._tokenizer.vocabulary_size
+        return numpy.array([t for tokens in self.by_head.values() for t in tokens if t < size], dtype=numpy.int32)
+
+    @functools.cached_property
     def numeric(self) -> list[int]:
         """That may go on with a number."""
         return self._starting_with(_NUMERIC)
@@ -288,16 +296,20 @@ class GuardedMask:
             for tokens in index.by_head.values():
                 self._take(tokens)
             return
-        for head, tokens in index.by_head.items():
-            some = [token for token in tokens if self._has(token)]
-            if some and not watch.allows(head + b'"'):
-                for token in some:
-                    self.remove(token)
+        closing: dict[bytes, list[int]] = {}
+        for token in self._having(index.quoted):
+            closing.setdefault(index.bytes_of(token).partition(b'"')[0], []).append(token)
+        for head, tokens in closing.items():
+            if watch.allows(head + b'"'):
+                self._take(token for token in tokens if len(index.bytes_of(token)) > len(head) + 1)
             else:
-                self._take(token for token in some if len(index.bytes_of(token)) > len(head) + 1)
+                for token in tokens:
+                    self.remove(token)
 
-    def _has(self, token: int) -> int:
-        return self._bits[token >> 5] >> (token & 31) & 1
+    def _having(self, tokens: NDArray[numpy.int32]) -> list[int]:
+        """Those of some tokens that the mask still has."""
+        found: list[int] = tokens[self._words[tokens >> 5] >> (tokens & 31) & 1 != 0].tolist()
+        return found
 
     def _allowed(self, inert: NDArray[numpy.int32]) -> list[int]:
         """Every token that the mask still has, without the inert ones."""

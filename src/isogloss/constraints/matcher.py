@@ -73,7 +73,8 @@ class Matcher:
         import numpy
 
         words = numpy.zeros((self._tokenizer.vocabulary_size + 31) // 32, dtype=numpy.int32)
-        self._engine.unsafe_compute_mask_ptr(words.ctypes.data, words.nbytes)
+        address, _ = words.__array_interface__["data"]  # `words.ctypes` would import and build more than a mask costs
+        self._engine.unsafe_compute_mask_ptr(address, words.nbytes)
         self._check()
         if self._is_dead:
             words.fill(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from isogloss.grammar import Grammar, JsonValue, Regex, Term, markers_of
 if TYPE_CHECKING:
     from isogloss.constraints.call_watch import CallWatchMaker
     from isogloss.schema.guards import Guards
+    from isogloss.schema.lowering import Lowered
     from isogloss.tokenizers import Tokenizer
 
 
@@ -27,8 +29,7 @@ class Constraint:
     def __init__(self, term: Term, calls: CallWatchMaker | None = None) -> None:
         self.term = term
         self.calls = calls
-        self.markers = frozenset(markers_of(term))
-        """The texts of its markers."""
+        self._lowered: Lowered | None = None
         self._larks: dict[frozenset[tuple[str, int]], tuple[str, list[Guards]]] = {}
 
     def __repr__(self) -> str:
@@ -59,8 +60,9 @@ class Constraint:
             from isogloss.schema.lowering import bundled
 
             schema = bundled(schema, registry)
-        lowered(schema)  # whatever is wrong with it is raised at once
-        return cls(JsonValue(schema))
+        constraint = cls(JsonValue(schema))
+        constraint._lowered = lowered(schema)  # whatever is wrong with it is raised at once
+        return constraint
 
     @classmethod
     def json_object(cls) -> Constraint:
@@ -77,6 +79,11 @@ class Constraint:
         """A grammar in llguidance's Lark, as it is."""
         return cls(Grammar(lark))
 
+    @functools.cached_property
+    def markers(self) -> frozenset[str]:
+        """The texts of its markers."""
+        return frozenset(markers_of(self.term))
+
     @property
     def lark(self) -> str:
         """The grammar in llguidance's Lark where every marker is text."""
@@ -87,7 +94,8 @@ class Constraint:
         return self._lark(self._special_of(tokenizer))
 
     def matcher(self, tokenizer: Tokenizer) -> Matcher:
-        """A matcher at the start of the grammar. Raises `GrammarError` when it does not compile.
+        """A matcher at the start of the grammar. Raises `GrammarError` when it does not compile; where the whole is one
+        JSON value whose schema is over the engine's means, `SchemaTooComplexError`.
 
         It also holds what a grammar cannot say of the JSON values in it. Where the whole is one such value and the
         engine's own compiler takes its schema exactly, it is compiled by that one, which is faster. Raises `TypeError`
@@ -105,7 +113,9 @@ class Constraint:
             return GuardedTurnMatcher(lark, tokenizer, self.term) if guards else Matcher(lark, tokenizer)
         from isogloss.constraints.guarded_matcher import json_matcher
 
-        return json_matcher(lowered(self.term.schema), tokenizer)
+        if self._lowered is None:
+            self._lowered = lowered(self.term.schema)
+        return json_matcher(self._lowered, tokenizer)
 
     def _special_of(self, tokenizer: Tokenizer) -> dict[str, int]:
         special = tokenizer.special_tokens

@@ -43,6 +43,13 @@ def test_over_the_bounds_is_refused(name: str) -> None:
         Constraint.from_json_schema(REFUSED[name])
 
 
+def test_what_is_over_the_means_of_the_engine_is_refused() -> None:
+    schema = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(8_000)}, "minProperties": 3}
+    with pytest.raises(SchemaTooComplexError, match="over the grammar engine's means") as caught:
+        Constraint.from_json_schema(schema).matcher(byte_level())
+    assert caught.value.pointer == ""
+
+
 TAKEN = {
     "doubling references": doubling(
         40, lambda r: {"type": "object", "properties": {"l": r, "r": r}, "required": ["l"]}

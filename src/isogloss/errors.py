@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 
 class IsoglossError(Exception):
-    """Base of the tree. ``str(error)`` is the message followed by where, as in ``Expected ... - at `/tools/0` ``."""
+    """Base of the tree. ``str(error)`` is the message followed by where, as in ``Expected ... - at `/tools/0` ``; by
+    nothing where that is the whole of what was sent (the pointer ``""``)."""
 
     code = "isogloss_error"
     status = 500
@@ -53,8 +54,8 @@ class IsoglossError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        if self.pointer is not None:
-            return f"{self.message} - at `{self.pointer or '/'}`"
+        if self.pointer:
+            return f"{self.message} - at `{self.pointer}`"
         if self.span is not None:
             return f"{self.message} - at {self.span[0]}..{self.span[1]}"
         return self.message

@@ -27,6 +27,7 @@ def command(
     """
     violations = check_strict(read_json(file))
     for violation in violations:
-        sys.stdout.write(f"{violation.pointer or '/'}: {violation.message}\n")
+        place = f"{violation.pointer}: " if violation.pointer else ""
+        sys.stdout.write(f"{place}{violation.message}\n")
     if violations:
         raise typer.Exit(1)

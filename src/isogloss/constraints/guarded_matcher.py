@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isogloss.constraints.guarded_mask import GuardedMask, token_index
 from isogloss.constraints.matcher import Matcher
-from isogloss.errors import GrammarError
+from isogloss.errors import GrammarError, SchemaTooComplexError
 from isogloss.schema.json_watch import JsonWatch, Violation
 
 if TYPE_CHECKING:
@@ -89,13 +89,18 @@ class GuardedMatcher(Matcher):
 
 
 def json_matcher(value: Lowered, tokenizer: Tokenizer) -> Matcher:
-    """A matcher of one JSON value. Raises `GrammarError` when its grammar does not compile."""
+    """A matcher of one JSON value. Raises `SchemaTooComplexError` when its grammar is over the engine's means."""
     if value.plain is not None:
         try:
             return _matcher(*value.compilable(), tokenizer)
         except GrammarError:
             pass  # over the means of that compiler, which may not be those of a grammar
-    return _matcher(value.grammar().text(), value.guards, tokenizer)
+    try:
+        return _matcher(value.grammar().text(), value.guards, tokenizer)
+    except GrammarError as error:
+        raise SchemaTooComplexError(
+            f"The schema is over the grammar engine's means: {error.message}", pointer=""
+        ) from None
 
 
 def _matcher(grammar: str, guards: Guards, tokenizer: Tokenizer) -> Matcher:

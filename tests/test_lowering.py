@@ -342,6 +342,7 @@ PLAIN: list[tuple[str, Any, list[Any], list[Any]]] = [
         ["1999-01-01", "2023-02-29"],
     ),
     ("annotation", {"type": "integer", "format": "int32", "title": "n", "deprecated": True}, [1], ["1"]),
+    ("annotation of strings", {"type": ["string", "integer"], "format": "int-or-string"}, ["a", 1], [None]),
     (
         "keys beside those of a pattern",
         {

@@ -40,7 +40,7 @@ _MEANINGFUL = frozenset(
     | {"x-guidance"}
 )
 _IDENTIFIERS = frozenset({"$id", "id", "$schema"})
-_RESPELLED = frozenset({"pattern", "format", "oneOf", "allOf", "patternProperties", "minProperties", "additionalItems"})
+_RESPELLED = frozenset({"pattern", "oneOf", "allOf", "patternProperties", "minProperties", "additionalItems"})
 """Keywords for which the compiler has other words."""
 _DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0([467])|draft/(2019-09|2020-12))/schema#?")
 _REFERENCE = re.compile(r"#(?:/[A-Za-z0-9_$.:@+,=-]+)*")
@@ -257,6 +257,8 @@ class Scan:
             return False
         pattern = schema.get("pattern")
         name = schema.get("format") if self.formats else None
+        if "format" in taken:  # the compiler refuses those that it does not know, of strings alone
+            self.has_another_form = True
         if not isinstance(name, str) or name not in KNOWN:
             name = None
         if pattern is None and name is None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import isogloss
+from isogloss._compiled import is_compiled
 from isogloss.cli import chat, check_schema, constrain, convert, demo, dialects, models, render, scan, serve
 
 app = typer.Typer(
@@ -20,7 +21,7 @@ app = typer.Typer(
 
 def _tell_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"isogloss {isogloss.__version__}")
+        typer.echo(f"isogloss {isogloss.__version__}{' (compiled)' if is_compiled() else ''}")
         raise typer.Exit
 
 

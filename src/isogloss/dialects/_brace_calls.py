@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import regex
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import Markers
 from isogloss.dialects._scanner import MADE_UP_RESULT, StreamScanner
@@ -17,7 +18,7 @@ from isogloss.notations.gemma import Delimiters, GemmaReader, delimiters, write
 from isogloss.prompt import PromptWriter
 from isogloss.schema.view import SchemaView, shared_view
 
-NO_CALL = "no `call:NAME{...}` behind the opening token"
+NO_CALL: Final = "no `call:NAME{...}` behind the opening token"
 
 _NAME = r"[^\s{}<>\[\]()\"',\ud800-\udfff]{1,256}"
 _is_name = regex.compile(rf"(?!:){_NAME}").fullmatch
@@ -37,6 +38,7 @@ def spelled(markers: Markers, control: frozenset[str] = frozenset()) -> Delimite
     return delimiters(quote, call, call_close, markers["quote"] in control)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BraceCallScanner(StreamScanner):
     """Scans ``call:NAME{...}`` between ``call`` and ``call_close``; ``quote`` delimits strings.
 

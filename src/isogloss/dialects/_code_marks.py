@@ -7,11 +7,14 @@ fences in fences of one length: a fence that names a language opens one more, a 
 from __future__ import annotations
 
 import re
+from typing import Final
 
-LONGEST_INDENT = 3
+from isogloss._compiled import mypyc_attr
+
+LONGEST_INDENT: Final = 3
 """Blanks that may stand in front of a fence."""
 
-LONGEST_LANGUAGE = 32
+LONGEST_LANGUAGE: Final = 32
 
 WRAPPERS = frozenset(
     {"json", "python", "tool", "tool_call", "tool_calls", "tool_code", "tool_use", "function_call", "function_calls"}
@@ -22,24 +25,9 @@ _PARTS = re.compile(r"`+|\n|[^`\n]+").finditer
 _LINE_START = re.compile(rf"(?:\A|\n) {{0,{LONGEST_INDENT}}}\Z").search
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CodeMarks:
     """Follows the backticks of a text. ``pending``: text without any may still change what is known."""
-
-    __slots__ = (
-        "_begins",
-        "_depth",
-        "_is_blank",
-        "_is_first",
-        "_is_fresh",
-        "_language",
-        "_line",
-        "_run",
-        "_span",
-        "_wraps_all",
-        "fence",
-        "is_quote",
-        "pending",
-    )
 
     def __init__(self) -> None:
         self.fence = 0
@@ -106,8 +94,10 @@ class CodeMarks:
     def after(self, text: str, before: str) -> CodeMarks:
         """What it would be after more text."""
         marks = CodeMarks()
-        for name in self.__slots__:
-            setattr(marks, name, getattr(self, name))
+        marks.fence, marks._depth, marks._line, marks._language = self.fence, self._depth, self._line, self._language
+        marks._is_first, marks._is_fresh, marks._wraps_all = self._is_first, self._is_fresh, self._wraps_all
+        marks._span, marks.is_quote, marks._is_blank = self._span, self.is_quote, self._is_blank
+        marks._run, marks._begins, marks.pending = self._run, self._begins, self.pending
         marks.read(text, before)
         return marks
 

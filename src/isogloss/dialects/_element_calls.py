@@ -6,8 +6,9 @@ Values are those of `isogloss.notations.elements`. Strings stream, however deep 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._element_tags import before_call, behind, element_syntax, matcher
 from isogloss.dialects._invoke_calls import InvokeCallScanner
 from isogloss.dialects._lexicon import Found
@@ -18,7 +19,7 @@ from isogloss.notations.elements import ITEM, ElementReader, inner_view, is_list
 from isogloss.notations.json import write as write_json
 from isogloss.schema.view import SchemaView
 
-_DEEPEST = 64
+_DEEPEST: Final = 64
 
 
 class _Container(NamedTuple):
@@ -33,11 +34,11 @@ class _Container(NamedTuple):
     folds: bool
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ElementCallScanner(InvokeCallScanner):
     """Scans one turn."""
 
     framed_by_tokens: ClassVar[bool] = True
-    _value: ElementReader
 
     def __init__(
         self, token: str, markers: Markers, tools: Iterable[Tool], starts_in: str, control: frozenset[str]
@@ -82,7 +83,7 @@ class ElementCallScanner(InvokeCallScanner):
         self._last = key
         self._position += 1
         self._separator = ","
-        self._inner = view
+        self._value_view = view
         self._value = ElementReader(view)
         self._delta(lead + self._value.begin(), found.end)
         self._state = self._in_value
@@ -223,7 +224,7 @@ class ElementCallScanner(InvokeCallScanner):
             _Container(self._name, self._view, self._is_list, self._keys, self._last, self._position, self._folds)
         )
         first = self.key_of(found)
-        self._into(self._last, self._inner, is_list=is_list(self._inner, first))
+        self._into(self._last, self._value_view, is_list=is_list(self._value_view, first))
         self._pos = found.start
         self._state = self._between_parameters
 

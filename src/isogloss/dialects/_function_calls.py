@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import regex
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._lexicon import Found, Lexicon, spell
 from isogloss.dialects._markers import Markers
 from isogloss.dialects._tag_calls import TagCallScanner
@@ -59,10 +61,11 @@ class FunctionSyntax:
 _syntax = lru_cache(maxsize=32)(FunctionSyntax)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FunctionCallScanner(TagCallScanner):
     """Scans ``<function=...>`` calls."""
 
-    framed = True
+    framed: ClassVar[bool] = True
 
     def _set_function_lexicons(self, markers: Markers, control: frozenset[str]) -> None:
         call, call_close = (spell(markers[kind], control) for kind in ("call", "call_close"))

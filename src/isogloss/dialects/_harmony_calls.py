@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._harmony_builtins import PYTHON
 from isogloss.dialects._harmony_header import CONSTRAIN, Header
 from isogloss.dialects._json_calls import NO_NAME, NOT_AN_OBJECT
@@ -12,15 +15,16 @@ from isogloss.messages import Tool
 from isogloss.notations.json import JsonReader, write
 from isogloss.notations.markup import json_string
 
-FUNCTIONS = "functions."
+FUNCTIONS: Final = "functions."
 """The namespace of the caller's own tools."""
 
-INPUT = "input"
+INPUT: Final = "input"
 """The argument that carries free text."""
 
-AFTER_ARGUMENTS = "text after the arguments"
+AFTER_ARGUMENTS: Final = "text after the arguments"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class HarmonyCallScanner(StreamScanner):
     """Scans the body of a call once its header is read; `_end_message` goes on with the marker that ends it."""
 
@@ -78,7 +82,7 @@ class HarmonyCallScanner(StreamScanner):
             self._reader = JsonReader()
             self._state = self._in_arguments
             return True
-        found = self.ends.match(text, pos, partial=True)
+        found = self.ends.match(text, pos)
         if found is not None and found.partial and not self._final:
             return False
         if found is not None and not found.partial and found.lastgroup != "start":
@@ -117,7 +121,7 @@ class HarmonyCallScanner(StreamScanner):
         self._pos = pos = len(text) - len(text[self._pos :].lstrip())
         if pos == len(text):
             return False
-        found = self.frame.match(text, pos, partial=True)
+        found = self.frame.match(text, pos)
         if found is not None and found.partial:
             if not self._final:
                 return False

@@ -10,12 +10,12 @@ put right is said in words.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from isogloss.notations.runs import run
 
-CHANNEL = "<|channel|>"
-CONSTRAIN = "<|constrain|>"
+CHANNEL: Final = "<|channel|>"
+CONSTRAIN: Final = "<|constrain|>"
 
 ROLES = ("assistant", "user", "system", "developer", "tool")
 CHANNELS = ("analysis", "commentary", "final")

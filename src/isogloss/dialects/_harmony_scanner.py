@@ -7,7 +7,7 @@ Models leave out or double every part of the frame. All of it is read; what was 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,10 +20,10 @@ from isogloss.dialects._scanner import AFTER_THE_TURN, MADE_UP_RESULT, Prose
 from isogloss.events import CUT_SHORT, Event
 from isogloss.messages import Tool
 
-LONGEST_HEADER = 512
+LONGEST_HEADER: Final = 512
 """What goes on longer without a ``<|message|>`` is no header."""
 
-OTHER_ROLE = "the model spoke for somebody else"
+OTHER_ROLE: Final = "the model spoke for somebody else"
 
 _NOT_TOOLS = frozenset({"assistant", "all", "user"})
 
@@ -206,7 +206,7 @@ class HarmonyScanner(HarmonyCallScanner):
         """A second message of one kind is a paragraph of its own, as soon as it says something."""
         if self._pos == len(self._text):
             return False
-        found = self._mode.lexicon.match(self._text, self._pos, partial=True)
+        found = self._mode.lexicon.match(self._text, self._pos)
         if found is not None and found.partial and not self._final:
             return False
         if found is None or found.partial or found.lastgroup == "mention":
@@ -225,12 +225,23 @@ class HarmonyScanner(HarmonyCallScanner):
             self._spoken.add(self._mode.event)
         self._end_message(found.kind, found.start, found.end)
 
-    _on_call = _on_turn_end = _on_start = _on_channel = _on_end
+    def _on_call(self, found: Found) -> None:
+        self._on_end(found)
+
+    def _on_turn_end(self, found: Found) -> None:
+        self._on_end(found)
+
+    def _on_start(self, found: Found) -> None:
+        self._on_end(found)
+
+    def _on_channel(self, found: Found) -> None:
+        self._on_end(found)
 
     def _on_message(self, found: Found) -> None:
         self._misplaced(found.start, found.end)
 
-    _on_constrain = _on_message
+    def _on_constrain(self, found: Found) -> None:
+        self._on_message(found)
 
     def _misplaced(self, start: int, end: int) -> None:
         self._repair("a marker that has no place in a message was skipped", self._text[start:end])

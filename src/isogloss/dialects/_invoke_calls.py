@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 import regex
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._base import Dialect
 from isogloss.dialects._lexicon import Found, Lexicon, arrives_as_control, spell
 from isogloss.dialects._markers import Markers
@@ -29,7 +30,7 @@ from isogloss.schema.view import SchemaView
 NAMESPACE = r"(?:[A-Za-z][\w.-]{0,31}+:)?"
 """Any prefix, or none."""
 
-NO_CALLS = "a block without a call"
+NO_CALLS: Final = "a block without a call"
 
 _BARE = r"""(?:(?!/?>)[^\s"'<>]){1,256}+"""
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
@@ -189,6 +190,7 @@ def _block_tags(kind: str, markers: Markers, control: frozenset[str]) -> str:
     return f"(?:{'|'.join(spelled)})"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class InvokeCallScanner(TagCallScanner):
     """Scans one turn with calls of this form. ``also_in_text`` are further kinds that interrupt text."""
 
@@ -226,7 +228,11 @@ class InvokeCallScanner(TagCallScanner):
         """A closer without an opener: markup that says nothing."""
         self._enter(self.text_prose)
 
-    _on_parameter_close = _on_call_close = _on_invoke_close
+    def _on_parameter_close(self, found: Found) -> None:
+        self._on_invoke_close(found)
+
+    def _on_call_close(self, found: Found) -> None:
+        self._on_invoke_close(found)
 
     # -- in a block, before its first call
 

@@ -7,8 +7,9 @@ it. Arguments that are themselves a string of JSON text are read through.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.notations.json import JsonReader, parse
 from isogloss.notations.runs import run
@@ -16,14 +17,15 @@ from isogloss.notations.runs import run
 _SPACE = run(r"[\s\ufeff]*")
 _BARE_KEY = run(r"[\w$-]*")
 
-LONGEST_NAME = 1024
+LONGEST_NAME: Final = 1024
 """Longest name of a tool, in characters of JSON text."""
 
-NO_NAME = "the call has no name"
-NOT_AN_OBJECT = "the arguments are not a JSON object"
-BAD_NAME = "the name is not a string"
+NO_NAME: Final = "the call has no name"
+NOT_AN_OBJECT: Final = "the arguments are not a JSON object"
+BAD_NAME: Final = "the name is not a string"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JsonCallScanner(StreamScanner):
     """Scans envelopes. A subclass opens a call with `_open`, then sets the state to `_envelope`; when the envelope is
     done `_envelope_done` goes on, and `_fault` deals with what is no envelope."""

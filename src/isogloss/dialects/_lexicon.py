@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import regex
@@ -22,7 +21,7 @@ _STAND_IN = 0xD800
 _FIRST_CHARACTERS = "".join(map(chr, range(128))) + "｜"
 """What control tokens begin with, in the vocabularies there are."""
 
-_STAND_INS = re.compile("[\ud800-\ud880]")
+_STAND_INS = re.compile(r"[\ud800-\ud880]")
 
 
 class Found(NamedTuple):
@@ -57,7 +56,10 @@ class Lexicon:
             branches.append(f"(?P<{kind}>{'|'.join(map(re.escape, own))})")
             spelled += own
         beginnings = _beginnings([*spelled, *(first if patterns and not beginning else ())])
-        self.candidate = re.compile("|".join(filter(None, (beginnings, beginning if patterns else "")))).search
+        begins = "|".join(filter(None, (beginnings, beginning if patterns else "")))
+        self.candidate = re.compile(begins).search
+        self.lead: str = _lead(begins)
+        """The character that all markers begin with, if it is one: a text without it needs no search."""
         if patterns:
             branches += [f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()]
             self.find = self._find_pattern
@@ -65,18 +67,21 @@ class Lexicon:
             self._whole_or_cut = re.compile("|".join([*branches, _cut(spelled)])).match
             self.find = self._find_literal
         self._pattern = "|".join(branches)
+        self._match_at: Callable[..., regex.Match[str] | None] | None = None
 
     find: Callable[[str, int, bool], Found | int]
     """The first marker at or after an offset; else the offset from which the text may be the beginning of one. The
     last argument says that no more text will come."""
 
-    @cached_property
-    def match(self) -> Callable[..., regex.Match[str] | None]:
-        """``regex``'s match at one place, which takes ``partial=True``."""
-        match: Callable[..., regex.Match[str] | None] = regex.compile(self._pattern).match
-        return match
+    def match(self, text: str, at: int) -> regex.Match[str] | None:
+        """The marker at that place, or the beginning of one (``partial``) at the end of the text."""
+        if self._match_at is None:  # made when it is first asked for: most lexicons of a dialect are not
+            self._match_at = regex.compile(self._pattern).match
+        return self._match_at(text, at, partial=True)
 
     def _find_literal(self, text: str, at: int, final: bool) -> Found | int:
+        if self.lead not in text:
+            return len(text)
         candidate = self.candidate
         while (place := candidate(text, at)) is not None:
             at = place.start()
@@ -90,10 +95,12 @@ class Lexicon:
         return len(text)
 
     def _find_pattern(self, text: str, at: int, final: bool) -> Found | int:
+        if self.lead not in text:
+            return len(text)
         candidate = self.candidate
         while (place := candidate(text, at)) is not None:
             at = place.start()
-            match = self.match(text, at, partial=True)
+            match = self.match(text, at)
             if match is None or (match.partial and final):
                 at += 1
             elif match.partial:
@@ -116,6 +123,25 @@ def _beginnings(spelled: Iterable[str]) -> str:
         ahead = "" if "" in following else f"(?=[{''.join(map(re.escape, sorted(following)))}]|\\Z)"
         branches.append(re.escape(char) + ahead)
     return "|".join(branches)
+
+
+def _lead(pattern: str) -> str:
+    """The one character that all branches of a pattern begin with, if they do so plainly; else nothing."""
+    leads: set[str] = set()
+    depth, branch = 0, 0
+    for token in _TOKENS(pattern):
+        text = token[0]
+        if branch == 0:
+            leads.add(text[-1] if _IS_PLAIN(text) else "")
+        elif branch == 1 and text in "?*{":
+            leads.add("")
+        depth += {"(": 1, ")": -1}.get(text, 0)
+        branch = 0 if text == "|" and depth == 0 else branch + 1
+    return leads.pop() if len(leads) == 1 else ""
+
+
+_TOKENS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL).finditer
+_IS_PLAIN = re.compile(r"\\[^\w\s]|[^\\\[(.^$|]").fullmatch
 
 
 def _cut(spelled: Iterable[str]) -> str:

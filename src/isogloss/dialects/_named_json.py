@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import regex
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._json_calls import NOT_AN_OBJECT, JsonCallScanner
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.notations.json import JsonReader
 from isogloss.notations.markup import spaced
 
-NOT_CLOSED = "the call was not closed"
-NO_HEADER = "no name and no arguments behind the opening token"
+NOT_CLOSED: Final = "the call was not closed"
+NO_HEADER: Final = "no name and no arguments behind the opening token"
 
-_STAND_IN = re.compile("[\ud800-\ud880]").search
+_STAND_IN = re.compile(r"[\ud800-\ud880]").search
 _SPACE = r"\s{0,64}+"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class NamedJsonScanner(JsonCallScanner):
     """Scans calls between control tokens. A subclass names a call with `_named` once it knows what its header says.
 
@@ -70,7 +72,7 @@ class NamedJsonScanner(JsonCallScanner):
         char = self._next_char()
         if char == "":
             return False
-        end = self.ends.match(self._text, self._pos, partial=True)
+        end = self.ends.match(self._text, self._pos)
         if end is None:
             return super()._arguments_begin()
         if end.partial:
@@ -79,7 +81,8 @@ class NamedJsonScanner(JsonCallScanner):
         return True
 
     def _in_arguments(self) -> bool:
-        if self._has_controls and (token := _STAND_IN(self._text, self._pos)) is not None:
+        text = self._text
+        if self._has_controls and not text.isascii() and (token := _STAND_IN(text, self._pos)) is not None:
             return self._cut_off(token.start())
         if not self._name:
             return super()._in_arguments()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import regex
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.dialects._scanner import StreamScanner
 from isogloss.errors import UnrepresentableError
@@ -17,8 +18,8 @@ from isogloss.notations.python_grammar import PythonGrammar
 from isogloss.notations.runs import run
 from isogloss.schema.view import shared_view
 
-NO_CALL = "a block without a call"
-NOT_A_CALL = "Python that is not a call"
+NO_CALL: Final = "a block without a call"
+NOT_A_CALL: Final = "Python that is not a call"
 
 NAME = r"[^\W\d](?:\w|[.\-:/](?=\w)){0,255}+"
 """A function's name, dots and hyphens included, as tools have them."""
@@ -30,6 +31,7 @@ _statement = regex.compile(
 _SPACE = run(r"[\s\ufeff]*")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PythonCallScanner(StreamScanner):
     """Scans blocks of calls: ``call`` opens one and ``call_close`` ends it, or it is one bare list.
 
@@ -101,7 +103,7 @@ class PythonCallScanner(StreamScanner):
         return end >= 0
 
     def _end_or_statement(self, pos: int) -> bool:
-        end = self._ends.match(self._text, pos, partial=True)
+        end = self._ends.match(self._text, pos)
         if end is not None and end.partial and not self._final:
             return False
         if end is not None and not end.partial:

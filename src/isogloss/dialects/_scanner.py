@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._code_marks import LONGEST_INDENT, CodeMarks
 from isogloss.dialects._lexicon import Found, Lexicon, stand_in, without_forgeries, without_stand_ins
 from isogloss.events import (
@@ -32,19 +33,19 @@ from isogloss.messages import Tool, new_call_id
 from isogloss.notations.json import parse_object
 from isogloss.notations.runs import run
 
-LONGEST_SPACE = 64
+LONGEST_SPACE: Final = 64
 """White space in front of a marker belongs to it up to this length; a longer run is text."""
 
-LONGEST_HELD = 4096
+LONGEST_HELD: Final = 4096
 """No scanner holds back more of the output than this, but for values that are typed when complete."""
 
-LONGEST_PIECE = 4096
+LONGEST_PIECE: Final = 4096
 """Longer pieces of output are taken in pieces of this length."""
 
-MADE_UP_RESULT = "the model made up a tool result"
-AFTER_THE_TURN = "text after the end of the turn"
+MADE_UP_RESULT: Final = "the model made up a tool result"
+AFTER_THE_TURN: Final = "text after the end of the turn"
 
-_BYTE_ORDER_MARK = "\ufeff"
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _SPACE = run(r"\s*")
 _NOT_SPACE = re.compile(r"\S").search
 
@@ -63,10 +64,12 @@ class Prose:
     ) -> None:
         self.event = event
         self.lexicon = lexicon
+        self.lead = lexicon.lead
         self.candidate = lexicon.candidate
         self.trims = frozenset(trims)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class StreamScanner:
     """Base of all scanners. A subclass names its prose states in ``text_prose`` and ``reasoning_prose`` and has one
     method ``_on_KIND`` for each kind of marker in them."""
@@ -77,7 +80,7 @@ class StreamScanner:
     results: Lexicon
     """What ends a tool result that the model made up."""
 
-    control: frozenset[str] = frozenset()
+    control: frozenset[str]
     """The markers that arrive as control tokens; another control token is the text that it spells."""
 
     framed_by_tokens: ClassVar[bool] = False
@@ -85,6 +88,7 @@ class StreamScanner:
 
     def __init__(self, tools: Iterable[Tool] = (), starts_in: str = "text") -> None:
         self.tools = {tool.name: tool for tool in tools}
+        self.control = frozenset()
         self._text = ""
         self._pos = 0
         self._base = 0
@@ -177,7 +181,7 @@ class StreamScanner:
                 return False
             self._trim = False
         mode = self._mode
-        if mode.candidate(text, pos) is None:
+        if mode.lead not in text or mode.candidate(text, pos) is None:
             if self._has_controls or text[-1:].isspace() or pos == len(text):
                 self._flow(len(text))
             else:  # by far the most pieces: nothing in them to look at

@@ -9,25 +9,28 @@ tag of the next call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._lexicon import Found, Lexicon
-from isogloss.dialects._scanner import StreamScanner
+from isogloss.dialects._tagged_json import TaggedJsonScanner
 from isogloss.messages import Tool
 from isogloss.notations.json import write as write_json
 from isogloss.notations.markup import MarkupReader
 from isogloss.notations.runs import run
 from isogloss.schema.view import SchemaView, shared_view
 
-NOT_CLOSED = "the call was not closed before the next one"
-NO_NAME = "the call has no name"
+NOT_CLOSED: Final = "the call was not closed before the next one"
+NO_NAME: Final = "the call has no name"
 
 _SPACE = run(r"\s*")
 
 
-class TagCallScanner(StreamScanner):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TagCallScanner(TaggedJsonScanner):
     """Scans tagged parameters. A subclass opens a call with `_open`, names it with `_named`, and has one method
-    ``_in_call_KIND`` for each kind of marker in ``between``."""
+    ``_in_call_KIND`` for each kind of marker in ``between``. Where a family writes JSON between the same tags as well,
+    its `_body` tells which of the two it is; the others never get there."""
 
     between: Lexicon
     """What may stand between two parameters."""
@@ -38,8 +41,6 @@ class TagCallScanner(StreamScanner):
     end of the call."""
     final_value_end: Lexicon | None = None
     """The same where the output has come to its end of itself; `value_end` if it makes no difference."""
-    faults: Lexicon
-    """Where scanning goes on after what is no call."""
     framed: ClassVar[bool] = False
     """Whether one line break on either side of a value belongs to the markup."""
 
@@ -48,6 +49,8 @@ class TagCallScanner(StreamScanner):
         self._view: SchemaView | None = None
         self._views: dict[str, SchemaView] = {}
         self._line_break = "\n"
+        self._line_breaks = "\r\n" if self.framed else ""
+        """Ends of a piece of a value that may be markup: they wait for what follows."""
 
     def _named(self, name: str, end: int, call_id: str = "") -> None:
         """The call's name is known: from here on it is a call."""
@@ -81,7 +84,7 @@ class TagCallScanner(StreamScanner):
         pos = self._pos = _SPACE(text, self._pos).end()
         if pos == len(text):
             return None
-        match = lexicon.match(text, pos, partial=True)
+        match = lexicon.match(text, pos)
         if match is None:
             return Found("", pos, pos, None)
         return None if match.partial else Found(str(match.lastgroup), pos, match.end(), match)
@@ -109,31 +112,38 @@ class TagCallScanner(StreamScanner):
     def _before_line_break(self, pos: int, end: int, *, is_end: bool) -> int:
         """Where the value ends, but for the line break in front of its closing tag or what may become one: it is
         written as the one behind the opening tag is."""
+        if not self._line_breaks:
+            return end
         if self._text.endswith(self._line_break, pos, end):
             return end - len(self._line_break)
         is_half = not is_end and self._text.endswith(self._line_break[:1], pos, end)
         return end - 1 if is_half else end
 
     def _in_value(self) -> bool:
-        text = self._text
-        pos = self._pos
-        found: Found | int = len(text)
-        if self.value_end.candidate(text, pos) is not None:
-            found = self._find_value_end(text, pos)
-        if self._final and isinstance(found, int):
-            return False  # what is held back may be a piece of the closing tag
-        end = found if isinstance(found, int) else found.start
-        if self.framed and end > pos and text[end - 1] in "\r\n":
-            end = self._before_line_break(pos, end, is_end=not isinstance(found, int))
-        if end > pos:
-            json_text = self._value.read(text[pos:end])
+        text, ends = self._text, self.value_end
+        if text[-1:] in self._line_breaks or (ends.lead in text and ends.candidate(text, self._pos) is not None):
+            return self._near_value_end()
+        if not self._final:  # else what is held back may be a piece of the closing tag
+            self._read_value(len(text))
+        return False
+
+    def _near_value_end(self) -> bool:
+        text, pos = self._text, self._pos
+        found = self._find_value_end(text, pos)
+        if isinstance(found, int):
+            if not self._final:
+                self._read_value(self._before_line_break(pos, found, is_end=False))
+            return False
+        self._read_value(self._before_line_break(pos, found.start, is_end=True))
+        self._value_ended(found)
+        return True
+
+    def _read_value(self, end: int) -> None:
+        if end > self._pos:
+            json_text = self._value.read(self._text[self._pos : end])
             if json_text:
                 self._delta(json_text, end)
             self._pos = end
-        if isinstance(found, int):
-            return False
-        self._value_ended(found)
-        return True
 
     def _value_ended(self, found: Found) -> None:
         if found.kind in _FAULTS:
@@ -202,9 +212,6 @@ class TagCallScanner(StreamScanner):
             self._enter(self.text_prose)
         else:
             self._fault("the arguments are no JSON object")
-
-    def _fault(self, reason: str) -> None:
-        self._discard(reason, self.faults)
 
 
 _FAULTS: dict[str, Callable[[TagCallScanner, Found], None]] = {

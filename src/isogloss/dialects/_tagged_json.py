@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._json_calls import JsonCallScanner
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.notations.runs import run
 
-STRAY_CLOSERS = "closing brackets without an opening one"
+STRAY_CLOSERS: Final = "closing brackets without an opening one"
 
 _FENCE = run(r"[`A-Za-z\s]*")
 _CLOSERS = re.compile(r"[}\])\"',;]+").match
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class TaggedJsonScanner(JsonCallScanner):
     """``call`` opens a body of one or more envelopes, perhaps in a code fence, and ``call_close`` ends it.
 
@@ -69,7 +72,7 @@ class TaggedJsonScanner(JsonCallScanner):
             self._open(self._pos)
             self._state = self._stray_closers
         else:
-            found = self.tails.match(self._text, self._pos, partial=True)
+            found = self.tails.match(self._text, self._pos)
             if found is not None and found.partial and not self._final:
                 return False
             if found is not None and not found.partial:

@@ -12,25 +12,18 @@ wait for the next token.
 from __future__ import annotations
 
 import codecs
-import copy
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from types import MethodType
 from typing import Any, NamedTuple
 
-import msgspec
-
 from isogloss.dialects._base import Dialect
-from isogloss.dialects._lexicon import Lexicon
 from isogloss.dialects._repairs import NotesRepairs, Repair
-from isogloss.dialects._scanner import Prose
+from isogloss.dialects._scanner_state import set_state, state_of
 from isogloss.errors import OutputError, TokenizerError
 from isogloss.events import Event, Malformed, Piece
 from isogloss.messages import Tool
 from isogloss.tokenizers import Tokenizer
 
-_OURS = "isogloss."
-_SCHEMAS = "isogloss.schema"
 _REPLACEMENT = "\ufffd"
 
 
@@ -138,13 +131,11 @@ class TokenScanner:
 
         It costs time and memory for the pieces of the call that is open, not for the output so far.
         """
-        state = _copied(vars(self.scanner))
-        return Snapshot(state, self._decoder.getstate(), self._position, tuple(self._own_repairs))
+        return Snapshot(state_of(self.scanner), self._decoder.getstate(), self._position, tuple(self._own_repairs))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to that state, any number of times."""
-        vars(self.scanner).clear()
-        vars(self.scanner).update(_copied(snapshot.scanner))
+        set_state(self.scanner, snapshot.scanner)
         self._decoder.setstate(snapshot.decoder)
         self._is_cut = snapshot.decoder[0] != b""
         self._position = snapshot.position
@@ -209,26 +200,3 @@ class TokenScanner:
         for repair in self.repairs[noted:]:
             span = (repair.start, repair.start + len(repair.raw))
             raise DamagedOutputError(repair.reason, events, span=span)
-
-
-def _copied(value: Any) -> Any:
-    """The state in ``value`` by copy. What a scanner only looks things up in never changes, and is shared."""
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return value.copy() if not value or type(value[0]) is str else [_copied(item) for item in value]
-    if isinstance(value, set):
-        return value.copy()
-    module = type(value).__module__
-    is_shared = isinstance(value, (Prose, Lexicon, msgspec.Struct, tuple)) or module.startswith(_SCHEMAS)
-    return value if is_shared or not module.startswith(_OURS) else _copied_object(value)
-
-
-def _copied_object(value: Any) -> Any:
-    twin = copy.copy(value)
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(value, name)]
-    for name in (*slots, *getattr(value, "__dict__", ())):
-        part = getattr(value, name)
-        is_own_method = isinstance(part, MethodType) and part.__self__ is value
-        setattr(twin, name, MethodType(part.__func__, twin) if is_own_method else _copied(part))
-    return twin

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from isogloss._compiled import mypyc_attr
 from isogloss.dialects._function_calls import PATTERNS, FunctionCallScanner
 from isogloss.dialects._lexicon import Found
 from isogloss.dialects._markers import Markers
-from isogloss.dialects._tagged_json import TaggedJsonScanner
 from isogloss.messages import Tool
 
 
-class ToolCallTagScanner(TaggedJsonScanner, FunctionCallScanner):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ToolCallTagScanner(FunctionCallScanner):
     """Scans one turn with calls of both forms."""
 
     def __init__(self, markers: Markers, tools: Iterable[Tool], starts_in: str, control: frozenset[str]) -> None:
@@ -30,7 +31,7 @@ class ToolCallTagScanner(TaggedJsonScanner, FunctionCallScanner):
     def _body(self) -> bool:
         if self._next_char() != "<":
             return super()._body()
-        match = self.functions.match(self._text, self._pos, partial=True)
+        match = self.functions.match(self._text, self._pos)
         if match is not None and match.partial:
             return False
         if match is None:

@@ -105,7 +105,8 @@ class DeepSeekScanner(NamedJsonScanner):
     def _on_result_close(self, found: Found) -> None:
         """The end of a result that was reported: markup that says nothing."""
 
-    _on_bare_call = NamedJsonScanner._open_call
+    def _on_bare_call(self, found: Found) -> None:
+        self._open_call(found)
 
     def _header_read(self, match: regex.Match[str]) -> None:
         is_fenced = bool(match["fence"] or match["its_fence"])

@@ -112,7 +112,8 @@ class KimiScanner(NamedJsonScanner):
         if not self._in_section:
             self._emit_prose(self._text[found.start : found.end], found.end)
 
-    _on_bare_call = NamedJsonScanner._open_call
+    def _on_bare_call(self, found: Found) -> None:
+        self._open_call(found)
 
     def _header_read(self, match: regex.Match[str]) -> None:
         name = name_in(match["id"], self.tools)

@@ -27,7 +27,7 @@ import regex
 
 from isogloss.dialects._conversations import offered
 from isogloss.dialects._enclosing import enclose
-from isogloss.dialects._lexicon import spell
+from isogloss.dialects._lexicon import Found, spell
 from isogloss.dialects._markers import REFUSALS, Markers
 from isogloss.dialects._named_json import NamedJsonScanner, write_arguments
 from isogloss.dialects._told import catalogue_entry, format_prompt, paragraphs
@@ -82,7 +82,8 @@ class MistralScanner(NamedJsonScanner):
         super().__init__(tools, starts_in)
         self._is_named = False
 
-    _on_call = NamedJsonScanner._open_call
+    def _on_call(self, found: Found) -> None:
+        self._open_call(found)
 
     def _header_read(self, match: regex.Match[str]) -> None:
         self._is_named = match["name"] is not None

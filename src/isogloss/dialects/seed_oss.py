@@ -56,7 +56,7 @@ MARKERS = Markers(
 class SeedOssScanner(ToolCallTagScanner):
     """Scans one turn."""
 
-    framed = False
+    framed: ClassVar[bool] = False
 
 
 class SeedOss(RoleTurnsDialect):

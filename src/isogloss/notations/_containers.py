@@ -6,11 +6,12 @@ words are written is each notation's own.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.notations.runs import run
 
-DEEPEST = 256
+DEEPEST: Final = 256
 """Containers nested deeper than this are a fault: no schema asks for it, and recursion in readers downstream ends."""
 
 VALUE, FIRST_VALUE, FIRST_KEY, KEY, COLON, NEXT, STRING, DONE, OTHER = range(9)
@@ -29,6 +30,7 @@ EXPECTED = {
 _SPACE = run(r"[\s\ufeff]*")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ContainerReader:
     """Reads one value in pieces, each character once. ``done`` when it is whole, ``fault`` when it cannot be one."""
 

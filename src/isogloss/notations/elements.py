@@ -7,10 +7,11 @@ them is an ``item``, an object otherwise; an element without is read as `isoglos
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import regex
 
+from isogloss._compiled import mypyc_attr
 from isogloss.errors import UnrepresentableError
 from isogloss.notations.json import write as write_json
 from isogloss.notations.markup import MarkupReader
@@ -19,7 +20,7 @@ from isogloss.schema.view import SchemaView
 
 KEY = r"(?!(?:tool_call|invoke)[\s/>])[^/<>\n](?:[^<>\n]{0,126}?[^/<>\n])?"
 """The key of an argument or a member, as a regular expression."""
-ITEM = "item"
+ITEM: Final = "item"
 """The name of a list's elements."""
 
 CONTAINERS = frozenset({"object", "array"})
@@ -43,13 +44,9 @@ def inner_view(view: SchemaView | None, key: str, position: int | None) -> Schem
     return view.member(key) if position is None else view.item(position)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ElementReader(MarkupReader):
     """Reads the text of an element without elements in it. An empty one may be an empty list or object."""
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether there has been nothing but white space."""
-        return not any(map(str.strip, self._pieces))
 
     def _typed(self, raw: str) -> Any:
         types = frozenset() if self._view is None or raw.strip() else self._view.types

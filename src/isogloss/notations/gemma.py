@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import regex
 
+from isogloss._compiled import mypyc_attr
 from isogloss.errors import UnrepresentableError
 from isogloss.notations._containers import (
     COLON,
@@ -34,7 +35,7 @@ from isogloss.notations.markup import json_string, same
 from isogloss.schema.coercion import coerce
 from isogloss.schema.view import SchemaView
 
-NOT_CLOSED = "the call was not closed before the next one"
+NOT_CLOSED: Final = "the call was not closed before the next one"
 
 _KEY = r"[^\s,:={}\[\]<>\"'\ud800-\udfff]{1,128}"
 _key = re.compile(_KEY).match
@@ -87,6 +88,7 @@ def delimiters(quote: str, call: str, call_close: str, is_certain: bool = False)
     return Delimiters(quote, call, call_close, is_certain=is_certain)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class GemmaReader(ContainerReader):
     """Reads the arguments of a call, an object. ``view`` is what they may be.
 

@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.errors import UnrepresentableError
 from isogloss.notations._containers import COLON, FIRST_KEY, FIRST_VALUE, KEY, NEXT, STRING, VALUE, ContainerReader
 from isogloss.notations.runs import run
 
-LONGEST_SCALAR = 1024
+LONGEST_SCALAR: Final = 1024
 """Longest number or bare word, in characters."""
 
 _WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
@@ -27,7 +28,7 @@ _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*\Z").match
 _BARE = run(r"[^\s{}\[\],:\"'\ufeff]*")
 CODE = r"u(?:(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 """An escape behind its backslash that is a character by its number, or both halves of one."""
-LONE_HALF = "\\ufffd"
+LONE_HALF: Final = "\\ufffd"
 """What half a character becomes: alone it has no UTF-8 form, which all that comes later wants."""
 # What may stand in a string as it is: escapes that JSON knows included, so that a piece is one match.
 _ESCAPE = rf"\\(?:[\"\\/bfnrt]|{CODE})"
@@ -40,6 +41,7 @@ _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u(?:[dD](?:[c-fC-
 _ESCAPES = frozenset('"\\/bfnrt')
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JsonReader(ContainerReader):
     """Reads one value. ``done`` when it is whole, ``fault`` when it cannot be one."""
 
@@ -52,8 +54,10 @@ class JsonReader(ContainerReader):
     def read(self, text: str, pos: int) -> tuple[int, str]:
         """Read on from ``pos``: how far it got, and the JSON text that this settles."""
         if self._expect == STRING:  # the fast path: a piece inside a string
-            end = (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end()
-            if end == len(text):
+            end = len(text)
+            # What certainly stands there as it is takes less to find out than what the pattern knows.
+            is_plain = '"' not in text and self._mark not in text and "\\" not in text and text.isprintable()
+            if is_plain or (_DOUBLE if self._mark == '"' else _SINGLE)(text, pos).end() == end:
                 self.settled = end
                 return end, text[pos:]
         return super().read(text, pos)

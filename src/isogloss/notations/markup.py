@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.errors import UnrepresentableError
 from isogloss.notations.json import write as write_json
 from isogloss.schema.coercion import coerce, streams_as_string
@@ -53,6 +54,7 @@ def escape_tags(text: str) -> str:
     return text.replace("<", "\\u003c")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MarkupReader:
     """Reads one raw value, given in pieces without the tags around it, and gives JSON text.
 
@@ -68,6 +70,11 @@ class MarkupReader:
         self._pieces: list[str] = []
         self._is_json = is_string is False
         self.streams = streams_as_string(view) if is_string is None else is_string
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there has been nothing but white space in a value that does not stream."""
+        return not any(map(str.strip, self._pieces))
 
     def begin(self) -> str:
         """JSON text at the opening tag."""
@@ -99,7 +106,9 @@ class MarkupReader:
 
 def json_string(text: str) -> str:
     """``text`` as the inside of a JSON string."""
+    if text.isprintable() and '"' not in text and "\\" not in text:  # most pieces of a stream
+        return text
     return _encode(text)[1:-1]
 
 
-_encode: Callable[[str], str] = json.encoder.encode_basestring
+_encode: Final[Callable[[str], str]] = json.encoder.encode_basestring

@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from isogloss._compiled import mypyc_attr
 from isogloss.notations._containers import (
     COLON,
     DEEPEST,
@@ -41,7 +42,7 @@ _WORD = run(r"[^\s\ufeff()\[\]{},:=#\"'\\*]*")
 _PREFIX = re.compile(r"[rR]?[bBfF]|[bBfF]?[rR]|[uU]").fullmatch
 _INTEGER = re.compile(r"[+-]?(?:0(?:_?0)*|[1-9](?:_?[0-9])*)").fullmatch
 _RADIX = re.compile(r"[+-]?0(?:[xX](?:_?[0-9a-fA-F])+|[oO](?:_?[0-7])+|[bB](?:_?[01])+)").fullmatch
-_DIGITS = "[0-9](?:_?[0-9])*"
+_DIGITS: Final = "[0-9](?:_?[0-9])*"
 _FLOAT = re.compile(
     rf"(?P<sign>[+-]?)(?P<whole>{_DIGITS})?(?P<point>\.(?P<part>{_DIGITS})?)?(?P<power>[eE][+-]?{_DIGITS})?"
 ).fullmatch
@@ -54,6 +55,7 @@ _ESCAPES = {"'": "'", "a": "\\u0007", "v": "\\u000b", "\n": ""}
 _MOST_CODE_POINT = 0x10FFFF
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ArgumentsReader(ContainerReader):
     """Reads from behind the opening parenthesis of a call up to the closing one.
 

@@ -17,7 +17,7 @@ from benchmarks import report
 from benchmarks.environments import PEERS, UnavailableError, interpreter
 from benchmarks.results import BASELINE, Results, compared, merged, regressions
 
-SUBJECTS = ("harmony", "scan", "render", "schema", "server")
+SUBJECTS = ("harmony", "scan", "compiled", "render", "schema", "server")
 ALONE = ("conformance", "floods")
 
 

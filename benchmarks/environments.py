@@ -19,11 +19,13 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 PEERS = Path(__file__).with_name("peers")
-FOLDER = Path(__file__).parents[1] / ".peers"
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+PROJECT = Path(__file__).parents[1]
+FOLDER = PROJECT / ".peers"
+SCRIPTS = PROJECT / "scripts"
 
 DISTRIBUTIONS = {
     "isogloss": "isogloss",
+    "isogloss_compiled": "isogloss",
     "jinja2": "jinja2",
     "litellm": "litellm",
     "llama_cpp_python": "llama-cpp-python",
@@ -61,6 +63,10 @@ def command(name: str) -> list[str]:
     host = HOSTS.get(name, name)
     if name == "isogloss":
         return [sys.executable, str(PEERS / name / "worker.py")]
+    if name == "isogloss_compiled":
+        with _locked(name):
+            path = os.pathsep.join([str(_compiled()), str(PROJECT)])
+            return ["env", f"PYTHONPATH={path}", sys.executable, str(PEERS / "isogloss" / "worker.py")]
     if (PEERS / host / "package.json").is_file():
         with _locked(host):
             return ["node", str(_npm(host) / "worker.mjs")]
@@ -106,6 +112,26 @@ def _npm(name: str) -> Path:
         _run("node", "build.mjs", folder=environment)
         _note(environment, wanted)
     return environment
+
+
+def _compiled() -> Path:
+    """Isogloss as a wheel with compiled scanners: a folder that goes in front of the sources."""
+    environment = FOLDER / "isogloss_compiled"
+    sources = sorted((PROJECT / "src").rglob("*.py"))
+    wanted = "".join(path.read_text("utf-8") for path in (PROJECT / "pyproject.toml", *sources))
+    if not _is_installed(environment, wanted):
+        print("compiling isogloss", file=sys.stderr, flush=True)
+        shutil.rmtree(environment, ignore_errors=True)
+        copy, wheels, site = (environment / name for name in ("copy", "wheels", "site"))  # what is built writes into it
+        shutil.copytree(PROJECT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+            shutil.copy(PROJECT / name, copy)
+        pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+        _run("env", "HATCH_BUILD_HOOKS_ENABLE=1", *pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(copy))
+        _run(*pip, "install", "--no-deps", "--target", str(site), *map(str, wheels.glob("*.whl")))
+        shutil.rmtree(copy)
+        _note(environment, wanted)
+    return environment / "site"
 
 
 def _vllm() -> Path:

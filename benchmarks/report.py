@@ -29,6 +29,7 @@ def tables(results: Results) -> dict[str, list[str]]:
     """Lines of Markdown by the name of their marker."""
     made = {name: list(_rows(results.of(name))) for name in ("harmony", "render", "schema", "server")}
     made["scan"] = list(_scan(results.of("scan")))
+    made["compiled"] = list(_scan(results.of("compiled")))
     made["render-alone"] = list(_alone(results.alone.get("render", ())))
     made["server-alone"] = list(_alone(results.alone.get("server", ())))
     made["peers"] = list(_peers(results))

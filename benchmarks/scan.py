@@ -59,10 +59,11 @@ def measure(results: Results) -> None:
         for name in dialect_names():
             for worker in workers[1:]:
                 if name in reads[worker.name]:
-                    results.rows += _rows(get_dialect(name), ours, worker)
+                    results.rows += rows("scan", get_dialect(name), ours, worker)
 
 
-def _rows(dialect: Dialect, ours: Worker, worker: Worker) -> Iterator[Row]:
+def rows(subject: str, dialect: Dialect, ours: Worker, worker: Worker) -> Iterator[Row]:
+    """Both sizes of one dialect; nothing of one where the peer fails."""
     note = _note(dialect, worker)
     for size, label, rounds in SIZES:
         arguments = _arguments(dialect, size)
@@ -83,14 +84,14 @@ def _rows(dialect: Dialect, ours: Worker, worker: Worker) -> Iterator[Row]:
         count = len(arguments["pieces"])
         fed = min(answer["fed"] for answer in answers)
         row = Row(
-            "scan",
+            subject,
             f"{dialect.name}, {label}",
             worker.name,
             worker.version,
             "us/delta",
-            Spread.of(figures["isogloss"]),
+            Spread.of(figures[ours.name]),
             Spread.of(figures[worker.name]),
-            ratios(figures["isogloss"], figures[worker.name]),
+            ratios(figures[ours.name], figures[worker.name]),
             stopped=round(fed / count, 3) if fed < count else None,
             growth=round(min(answer["growth"] for answer in answers), 2),
             note=note,

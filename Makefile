@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-scale test-vllm lint types corpus fuzz bench bench-gate conformance docs dist clean
+.PHONY: help demo test test-compiled test-scale test-vllm lint types corpus fuzz bench bench-gate conformance docs dist wheels clean
 
 help:  ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,19 @@ test: $(VENV)/test.installed .clients/installed lint types  ## lint, types and a
 	$(BIN)/python -m isogloss.demo_model
 	$(BIN)/python scripts/chat_templates.py
 	$(BIN)/python -m pytest --numprocesses 2
+
+# The compiled package in front of the sources, in the same environment.
+COMPILED := $(CURDIR)/.compiled
+
+test-compiled: $(VENV)/test.installed $(VENV)/release.installed  ## all tests with compiled scanners (needs a C compiler)
+	rm -rf $(COMPILED)
+	$(BIN)/python -m build --sdist --outdir $(COMPILED)/dist
+	$(BIN)/python scripts/compiled_wheels.py $(COMPILED)/dist --this-python
+	$(BIN)/python -m pip install --quiet --no-deps --target $(COMPILED)/site $(COMPILED)/dist/*.whl
+	PYTHONPATH=$(COMPILED)/site $(BIN)/python -c 'from isogloss._compiled import is_compiled; assert is_compiled()'
+	$(BIN)/python -m isogloss.demo_model
+	$(BIN)/python scripts/chat_templates.py
+	PYTHONPATH=$(COMPILED)/site $(BIN)/python -m pytest --numprocesses 2
 
 test-vllm: $(VENV)/test.installed  ## a real vLLM server on the CPU (2 GB of packages)
 	$(BIN)/python scripts/with_vllm.py --backend guidance -- $(BIN)/python -m pytest tests/engines/test_contract.py tests/engines/test_vllm_server.py -k vllm
@@ -91,5 +104,8 @@ dist: $(VENV)/release.installed  ## wheel, source archive and bill of materials,
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python scripts/check_dist.py dist
 
+wheels: dist  ## wheels with compiled scanners for each Python here, into dist/ (needs a C compiler)
+	$(BIN)/python scripts/compiled_wheels.py dist
+
 clean:  ## everything that was built or fetched into this folder
-	rm -rf $(VENV) .clients .peers build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .clients .compiled .peers build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

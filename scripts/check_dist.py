@@ -98,7 +98,7 @@ def tracked_files() -> set[str]:
 
 def names_in_wheel(path: Path) -> set[str]:
     with zipfile.ZipFile(path) as wheel:
-        return set(wheel.namelist())
+        return {name for name in wheel.namelist() if not name.endswith("/")}
 
 
 def names_in_archive(path: Path) -> set[str]:

@@ -10,10 +10,11 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "isogloss"
 
-VALUES = {"checks", "errors", "events", "grammar", "messages", "prompt"}
+VALUES = {"_compiled", "checks", "errors", "events", "grammar", "messages", "prompt"}
 """What everything may import."""
 
 ARROWS: dict[str, set[str]] = {
+    "_compiled": set(),
     "errors": {"schema"},  # a type only
     "checks": {"errors"},
     "events": {"messages"},
@@ -142,3 +143,17 @@ def test_no_dialect_is_named_outside_the_dialects(path: Path) -> None:
 def test_no_catch_all_modules() -> None:
     banned = re.compile(r"(^|_)(utils?|common|helpers?|misc)(_|$)")
     assert [str(p) for p in FILES if banned.search(p.stem)] == []
+
+
+def test_wheels_have_every_scanner_compiled() -> None:
+    project = PACKAGE.parents[1]
+    settings = (project / "pyproject.toml").read_text("utf-8")
+    listed = set(re.findall(r'"(src/isogloss/(?:dialects|notations)/\w+\.py)"', settings))
+    assert all((project / path).is_file() for path in listed)
+    shared = {path for path in (PACKAGE / "dialects").glob("_*.py") if _defines_scanner(path)}
+    assert {path.relative_to(project).as_posix() for path in shared} <= listed
+
+
+def _defines_scanner(path: Path) -> bool:
+    bases = re.findall(r"(?m)^class \w+\((\w+)\)", path.read_text("utf-8"))
+    return path.name == "_scanner.py" or any(base.endswith("Scanner") for base in bases)

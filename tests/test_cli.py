@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import isogloss
+from isogloss._compiled import is_compiled
 from isogloss.cli import main
 from isogloss.dialects import dialect_names
 from isogloss.tokenizers import o200k_harmony
@@ -145,7 +146,8 @@ def test_a_mistake_is_one_message_and_exit_code_2(shell: Shell, arguments: tuple
 
 
 def test_the_version_is_told(shell: Shell) -> None:
-    assert shell("--version") == (0, f"isogloss {isogloss.__version__}\n", "")
+    compiled = " (compiled)" if is_compiled() else ""
+    assert shell("--version") == (0, f"isogloss {isogloss.__version__}{compiled}\n", "")
 
 
 @pytest.mark.parametrize("option", [("--choice", "required"), ("--tools", "tools.json"), ("--dialect", "hermes")])

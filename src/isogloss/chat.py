@@ -258,7 +258,7 @@ class Turn:
         for event in last:
             sample.add(event)
         if not (stops.hit or scanner.makes_up_results):
-            await asyncio.to_thread(sample.keep)
+            await asyncio.to_thread(sample.keep, self._output)
         for event in last:
             update = Update(event, spans.take(event))
             self.usage = usage or Usage(len(request.prompt_ids or ()), spans.tokens)

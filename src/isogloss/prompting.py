@@ -145,23 +145,21 @@ class Sample:
         self._prompt_ids = prompt_ids
         self._is_templated = is_templated
         self._ids: list[int] = []
-        self._output: list[str] = []
         self._events: list[Event] = []
 
     def take(self, chunk: Chunk) -> None:
         """What the engine said."""
         self._ids.extend(chunk.token_ids)
-        self._output.extend([piece.text for piece in chunk.pieces])
 
     def add(self, event: Event) -> None:
         """What it was."""
         self._events.append(event)
 
-    def keep(self) -> None:
-        """Keep the turn, of which the last event has been added."""
+    def keep(self, output: Sequence[str]) -> None:
+        """Keep the turn, of which the last event has been added. ``output`` is what the model wrote, in pieces."""
         said = collect(self._events)
         is_whole = said.finish in ("stop", "tool_calls") and not said.malformed
-        if is_whole and self._prompter.spells(self._ids, "".join(self._output)):
+        if is_whole and self._prompter.spells(self._ids, "".join(output)):
             self._prompter.keep(self._conversation, said, self._prompt_ids, self._ids, is_templated=self._is_templated)
 
 

@@ -19,6 +19,8 @@ from isogloss.engines import ModelInfo, TokenLogprob, Usage
 from isogloss.engines.scripted import Script, ScriptedEngine
 from isogloss.errors import EngineUnavailableError
 from isogloss.server import ApiKey
+from isogloss.server.completion_store import CompletionStore
+from isogloss.server.database import StateUnavailableError
 
 from .conftest import Serve, Served, serving
 
@@ -222,6 +224,29 @@ def test_sampling_reaches_the_engine(serve: Serve) -> None:
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def test_any_text_is_streamed_as_it_is(serve: Serve) -> None:
+    pieces = ['"', "\\", "a\0b", "\n", "\u2028", "\x7f", "日", "{}", "[]"]
+    served = serve(Script(pieces))
+    for count in (1, 2):
+        texts: dict[int, str] = {}
+        for chunk in chunks(served, n=count):
+            for choice in chunk["choices"]:
+                said = choice["delta"].get("content") or ""
+                texts[choice["index"]] = texts.get(choice["index"], "") + said
+        assert texts == dict.fromkeys(range(count), "".join(pieces))
+
+
+def test_what_was_said_is_told_though_it_cannot_be_kept(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise StateUnavailableError("The database is away")
+
+    monkeypatch.setattr(CompletionStore, "add", fail)
+    said = raw(serve("Hi <"), ask(stream=True, store=True)).text  # the `<` may be markup until the end
+    *told, error = [json.loads(line.removeprefix("data: ")) for line in said.split("\n\n") if line]
+    assert error["error"]["code"] == "state_unavailable"
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in told) == "Hi <"
 
 
 def test_the_order_of_a_stream(serve: Serve) -> None:

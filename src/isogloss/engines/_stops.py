@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
@@ -31,6 +31,9 @@ class Stops:
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
         """The chunks that may go out now."""
+        if not self._held and self._is_plain(chunk.pieces):  # by far the most
+            self._position += len(chunk.pieces[0].text)
+            return [chunk]
         start = self._position
         end = start + sum([len(piece.text) for piece in chunk.pieces])
         self._held.append((start, end, chunk))
@@ -43,6 +46,10 @@ class Stops:
     def finish(self) -> list[Chunk]:
         """What was held back, when the stream ended without a stop string."""
         return self._release(self._position)
+
+    def _is_plain(self, pieces: Sequence[Piece]) -> bool:
+        """Whether it is one piece in which no stop string begins, nor, as nothing is held back, goes on."""
+        return len(pieces) == 1 and not pieces[0].is_control and self._first.isdisjoint(pieces[0].text)
 
     def _find(self, pieces: Iterable[Piece]) -> int | None:
         """Where a stop string starts that ends in these pieces."""

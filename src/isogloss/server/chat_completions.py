@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from isogloss.chat import Turn, Update
+from isogloss.chat import Turn
 from isogloss.errors import IsoglossError, RequestError
 from isogloss.events import Finish
 from isogloss.json_fields import Fields
@@ -18,7 +18,7 @@ from isogloss.server.caller import caller_of
 from isogloss.server.chat_request import ChatRequest, read_chat_request
 from isogloss.server.chat_response import Completion
 from isogloss.server.errors import NotFoundError, defect_body, error_body, json_response
-from isogloss.server.generation import updates_of, while_connected
+from isogloss.server.generation import Batch, updates_of, while_connected
 from isogloss.server.items import new_id
 from isogloss.server.paging import Asked
 from isogloss.server.request_body import read_body, read_in_time
@@ -93,11 +93,12 @@ class _Making:
         self._turns: Sequence[Turn] = [service.chat.stream(asked.conversation, one) for one in asked.samplings]
         self._completion = Completion(asked, model)
         self._updates = updates_of(service, self._turns)
-        self._first: tuple[int, Update] | None = None
+        self._first: Batch = ()
 
     async def whole(self) -> dict[str, Any]:
-        async for index, update in self._updates:
-            self._completion.add(index, update)
+        async for batch in self._updates:
+            for index, update in batch:
+                self._completion.add(index, update)
         await self._keep()
         return self._completion.whole(self._turns)
 
@@ -106,31 +107,35 @@ class _Making:
         self._first = await anext(self._updates)
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """The stream. What fails once it has begun is told in it, as its last event."""
+        """The stream: what comes together is written together. What fails once it has begun is told as its last
+        event."""
         completion = self._completion
+        unsent = completion.opening()
         try:
-            for choice in completion.choices:
-                yield sse.event(completion.chunk(choice.opening()))
-            assert self._first is not None
-            for delta in completion.add(*self._first):
-                yield sse.event(completion.chunk(delta))
-            async for index, update in self._updates:
-                deltas = completion.add(index, update)
-                if isinstance(update.event, Finish) and completion.is_over:
-                    await self._keep()  # before the client is told that it is there
-                for delta in deltas:
-                    yield sse.event(completion.chunk(delta))
-            if self._asked.include_usage:
-                yield sse.event(completion.usage_chunk(self._turns))
-            yield sse.DONE
+            await self._grow(self._first, unsent)
+            yield b"".join(unsent)
+            unsent.clear()
+            async for batch in self._updates:
+                await self._grow(batch, unsent)
+                yield b"".join(unsent)
+                unsent.clear()
+            last = [sse.event(completion.usage_chunk(self._turns))] if self._asked.include_usage else []
+            yield b"".join([*last, sse.DONE])
         except IsoglossError as error:
             _log.error("%s: %s", type(error).__name__, error)
-            yield sse.event({"error": error_body(error)})
+            yield b"".join([*unsent, sse.event({"error": error_body(error)})])
         except Exception:
             _log.exception("A stream failed")
-            yield sse.event({"error": defect_body()})
+            yield b"".join([*unsent, sse.event({"error": defect_body()})])
         finally:
             await self.close()
+
+    async def _grow(self, batch: Batch, unsent: list[bytes]) -> None:
+        for index, update in batch:
+            events = self._completion.grown(index, update)
+            if isinstance(update.event, Finish) and self._completion.is_over:
+                await self._keep()  # before the client is told that it is there
+            unsent += events
 
     async def close(self) -> None:
         """Stop the generation if it is still running."""

@@ -20,9 +20,17 @@ from isogloss.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from isogloss.server import sse
 from isogloss.server.chat_request import ChatRequest
 from isogloss.server.items import new_id
 from isogloss.server.logprobs import logprob_entries
+
+_SPOKEN: dict[type[Event], str] = {
+    TextDelta: "content",
+    ReasoningDelta: "reasoning_content",
+    RefusalDelta: "refusal",
+}
+"""Where a message holds what is said."""
 
 _FINISH_REASONS = {"length": "length", "content_filter": "content_filter"}
 
@@ -34,10 +42,29 @@ class Completion:
         self.head = {"id": new_id("chatcmpl-"), "created": int(time.time()), "model": model}
         self.request = request
         self.choices = [Choice(index, request) for index in range(len(request.samplings))]
+        self._templates: dict[tuple[int, str], sse.Template] = {}
+        """For the chunks that are most of a stream, by choice and field."""
 
-    def add(self, index: int, update: Update) -> list[dict[str, Any]]:
-        """The deltas by which the choice of that index grows."""
-        return self.choices[index].add(update)
+    def add(self, index: int, update: Update) -> None:
+        """Let the choice of that index grow."""
+        self.choices[index].add(update)
+
+    def opening(self) -> list[bytes]:
+        """The first events of a stream."""
+        return [sse.event(self.chunk(choice.opening())) for choice in self.choices]
+
+    def grown(self, index: int, update: Update) -> list[bytes]:
+        """The events by which a stream tells what the choice of that index grew by, as `add` lets it."""
+        choice, event = self.choices[index], update.event
+        name = _SPOKEN.get(type(event))
+        if name is None or update.logprobs:
+            return [sse.event(self.chunk(delta)) for delta in choice.add(update)]
+        text: str = event.text  # type: ignore[union-attr]  # those that speak have it
+        choice.say(name, text)
+        template = self._templates.get((index, name))
+        if template is None:
+            template = self._templates[index, name] = sse.Template(self.chunk(choice.delta({name: sse.HOLE})))
+        return [template.event(text)]
 
     @property
     def is_over(self) -> bool:
@@ -92,7 +119,7 @@ class Choice:
 
     def opening(self) -> dict[str, Any]:
         """The first chunk's choice."""
-        return self._delta({"role": "assistant", "content": "", "refusal": None})
+        return self.delta({"role": "assistant", "content": "", "refusal": None})
 
     def add(self, update: Update) -> list[dict[str, Any]]:
         """The stream's choices for one update, in order."""
@@ -100,8 +127,8 @@ class Choice:
         if isinstance(event, Finish):
             self._finish = self._finish_reason(event)
             self.is_over = True
-            return [self._delta({}, finish=self._finish)]
-        return [self._delta(delta, update.logprobs) for delta in self._deltas(event)]
+            return [self.delta({}, finish=self._finish)]
+        return [self.delta(delta, update.logprobs) for delta in self._deltas(event)]
 
     def whole(self) -> dict[str, Any]:
         """The choice of a ``chat.completion``."""
@@ -125,12 +152,8 @@ class Choice:
         }
 
     def _deltas(self, event: Event) -> Iterator[dict[str, Any]]:
-        if isinstance(event, TextDelta):
-            yield self._say("content", event.text)
-        elif isinstance(event, ReasoningDelta):
-            yield self._say("reasoning_content", event.text)
-        elif isinstance(event, RefusalDelta):
-            yield self._say("refusal", event.text)
+        if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta):
+            yield self.say(_SPOKEN[type(event)], event.text)
         elif isinstance(event, ToolCallStart):
             call = self._calls[event.index] = _Call(event, is_custom=event.name in self._custom)
             yield {"tool_calls": [call.opening()]}
@@ -145,9 +168,10 @@ class Choice:
             if call.is_custom:
                 yield {"tool_calls": [{"index": call.position, "custom": {"input": call.input}}]}
         elif isinstance(event, Malformed) and event.reason != CUT_SHORT:  # half a call is neither call nor answer
-            yield self._say("content", event.raw)
+            yield self.say("content", event.raw)
 
-    def _say(self, name: str, text: str) -> dict[str, Any]:
+    def say(self, name: str, text: str) -> dict[str, Any]:
+        """The delta by which a field of the message grows."""
         self._said[name].append(text)
         return {name: text}
 
@@ -156,9 +180,10 @@ class Choice:
             return _FINISH_REASONS[event.reason]
         return "tool_calls" if any(call.is_whole for call in self._calls.values()) else "stop"
 
-    def _delta(
+    def delta(
         self, delta: dict[str, Any], logprobs: Sequence[TokenLogprob] = (), finish: str | None = None
     ) -> dict[str, Any]:
+        """A chunk's choice."""
         said: dict[str, Any] | None = None
         if self._wants_logprobs and logprobs:
             name = "refusal" if "refusal" in delta else "content"

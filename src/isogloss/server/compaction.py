@@ -40,9 +40,10 @@ async def compact(service: Service, owner: str, body: dict[str, Any]) -> dict[st
     asked = await read(service, owner, body, {})
     turn = service.chat.stream(_asking_for_a_summary(asked.conversation))
     output = ResponseOutput(frozenset(), wants_logprobs=False)
-    async for _, update in updates_of(service, [turn]):
-        for _ in output.add(update):
-            pass
+    async for batch in updates_of(service, [turn]):
+        for _, update in batch:
+            for _ in output.add(update):
+                pass
     summary = "".join(part["text"] for part in _text_parts(output.items))
     if not summary:
         raise OutputError("The model wrote no summary")

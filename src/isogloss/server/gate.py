@@ -13,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from isogloss.errors import IsoglossError
+from isogloss.server import sse
 from isogloss.server.auth import Keys
 from isogloss.server.caller import REQUEST_ID, SCOPE_KEY, Caller
 from isogloss.server.errors import defect_body, error_response, json_response
@@ -58,6 +59,7 @@ class Gate:
                     await error_response(error)(scope, receive, visit.send)
                     return
                 scope[SCOPE_KEY] = Caller(request_id, visit.holder)
+                scope[sse.DIRECT] = send
                 await self._app(scope, receive, visit.send)
         except Exception:
             _log.exception("A request failed")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -27,13 +26,16 @@ _Result = TypeVar("_Result")
 _Said = tuple[int, Update | BaseException | None]
 """The position of a turn, and what it says: an update, the error that ended it, or that it is over."""
 
+Batch = Sequence[tuple[int, Update]]
+"""Updates that came together, each with the position of its turn; at least one."""
+
 
 class ClientGoneError(Exception):
     """The client closed the connection before it got its answer."""
 
 
-async def updates_of(service: Service, turns: Sequence[Turn]) -> AsyncGenerator[tuple[int, Update], None]:
-    """The updates of all turns as they come, each with the position of its turn. The first error ends them all.
+async def updates_of(service: Service, turns: Sequence[Turn]) -> AsyncGenerator[Batch, None]:
+    """The updates of all turns as they come: each time, all that are there. The first error ends them all.
 
     Each turn waits for its place at the engine. Raises `OverloadedError` when too many wait, `EngineTimeoutError` when
     a turn takes too long, and what the turns raise.
@@ -43,13 +45,20 @@ async def updates_of(service: Service, turns: Sequence[Turn]) -> AsyncGenerator[
     running = len(tasks)
     try:
         while running:
-            position, update = await queue.get()
-            if update is None:
-                running -= 1
-            elif isinstance(update, BaseException):
-                raise update
-            else:
-                yield position, update
+            batch: list[tuple[int, Update]] = []
+            failure: BaseException | None = None
+            for position, said in await queue.take():
+                if isinstance(said, Update):
+                    batch.append((position, said))
+                elif said is None:
+                    running -= 1
+                else:
+                    failure = said
+                    break
+            if batch:
+                yield batch
+            if failure is not None:
+                raise failure
     finally:
         for task in tasks:
             task.cancel()
@@ -61,7 +70,7 @@ class _Queue:
     `room`. It is there for every token, and `asyncio.Queue` takes several times as long."""
 
     def __init__(self) -> None:
-        self._said: deque[_Said] = deque()
+        self._said: list[_Said] = []
         self._arrival: asyncio.Future[None] | None = None
         self._room = asyncio.Event()
 
@@ -80,13 +89,13 @@ class _Queue:
             self._room.clear()
             await self._room.wait()
 
-    async def get(self) -> _Said:
-        while not self._said:
+    async def take(self) -> list[_Said]:
+        """All that was said since the last time, in order; waits until there is something."""
+        if not self._said:
             self._arrival = asyncio.get_running_loop().create_future()
             await self._arrival
-        said = self._said.popleft()
-        if not self.is_full:
-            self._room.set()
+        said, self._said = self._said, []
+        self._room.set()
         return said
 
 

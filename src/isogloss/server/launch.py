@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import logging
 import math
 import socket
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -53,9 +54,19 @@ def serve(options: ServeOptions) -> None:
     and `UnknownDialectError` when the dialect has to be named."""
     listener = _listen(options.host, options.port)
     try:
-        asyncio.run(_serve(options, listener))
+        _run(_serve(options, listener))
     finally:
         listener.close()
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """On uvloop, where it is installed: it is not on Windows."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
 
 
 async def _serve(options: ServeOptions, listener: socket.socket) -> None:
@@ -73,6 +84,7 @@ async def _serve(options: ServeOptions, listener: socket.socket) -> None:
         told = f"Serving {model.id} ({dialect.name} on {engine.name}) at {_address(listener)}/v1"
         if model.settings:
             told += "\nwith " + ", ".join(f"{name}={value}" for name, value in model.settings.items())
+        gc.freeze()  # what is there stays: to look through it again would hold up all streams for a tenth of a second
         await _Server(server_config(app, options.server), told).serve(sockets=[listener])
     finally:
         await engine.close()

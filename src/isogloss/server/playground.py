@@ -124,13 +124,14 @@ async def _chat_events(service: Service, turn: Turn) -> AsyncGenerator[bytes, No
     """Pieces of raw output as they come, and behind them the events that they settle, with their runs."""
     output = _Unsettled(turn)
     try:
-        async for _, update in updates_of(service, [turn]):
+        async for batch in updates_of(service, [turn]):
             piece = output.grown()
             if piece:
                 yield sse.event({"piece": piece})
-            event = update.event
-            runs = runs_of(event, output.settled_by(event))
-            yield sse.event({"event": msgspec.to_builtins(event), "runs": runs})
+            for _, update in batch:
+                event = update.event
+                runs = runs_of(event, output.settled_by(event))
+                yield sse.event({"event": msgspec.to_builtins(event), "runs": runs})
         yield sse.event({"usage": msgspec.to_builtins(turn.usage)})
         yield sse.DONE
     except IsoglossError as error:

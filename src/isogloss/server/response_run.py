@@ -146,10 +146,11 @@ class ResponseRun:
             self._turns.append(turn)
             events: list[Event] = []
             async with aclosing(updates_of(self._service, [turn])) as updates:
-                async for _, update in updates:
-                    events.append(update.event)
-                    for event in self._output.add(update):
-                        yield event
+                async for batch in updates:
+                    for _, update in batch:
+                        events.append(update.event)
+                        for event in self._output.add(update):
+                            yield event
             message = collect(events)
             calls, self._output.calls = self._output.calls, []
             results: list[ToolMessage] = []

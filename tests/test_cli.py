@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,31 @@ class Shell:
             code = exit.code if isinstance(exit.code, int) else int(exit.code is not None)
         captured = self._capfd.readouterr()
         return code, captured.out, captured.err
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    """The URL of a server that answers everything with a 400."""
+
+    class Refusal(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"error": {"message": "no such thing"}}).encode()
+            self.send_response(400)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture
@@ -215,6 +243,20 @@ def test_token_ids_need_a_vocabulary_that_knows_the_dialect(shell: Shell) -> Non
     code, out, err = shell("render", "-d", "hermes", "--tokens", request)
     assert (code, out) == (2, "")
     assert "--tokenizer" in err
+
+
+@pytest.mark.parametrize("engine", ["chat", "llamacpp", "vllm"])
+def test_serve_before_an_endpoint_that_refuses(shell: Shell, refusing: str, engine: str) -> None:
+    arguments = ("--model", refusing, "--engine", engine, "--dialect", "hermes", "--port", "0", "--store", "memory")
+    code, out, err = shell("serve", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("isogloss: ")
+    assert err.endswith(" answered 400: no such thing\n")
+    assert err.count("\n") == 1
+
+
+def test_chat_with_a_server_that_refuses(shell: Shell, refusing: str) -> None:
+    assert shell("chat", "--url", refusing, stdin="Hi\n") == (2, "", "isogloss: no such thing\n")
 
 
 @pytest.mark.parametrize(

@@ -652,6 +652,7 @@ async def test_the_model(models: bytes, options: dict[str, str], expected: Model
         (answer(b'{"data":[{"id":"a"},{"id":"b"}]}'), EngineCapabilityError, "it has these|has these: `a`, `b`"),
         (answer(b'{"data":[]}'), EngineCapabilityError, "has these: none"),
         (answer(b"no", "404 Not Found"), EngineUnavailableError, "answered 404: no"),
+        (answer(b"no", "400 Bad Request"), EngineCapabilityError, "answered 400: no"),
         (answer(b"<html>"), EngineUnavailableError, "There is no chat endpoint at `http://127.0.0.1:"),
     ],
 )
@@ -659,6 +660,12 @@ async def test_no_model(models: bytes, kind: type[EngineError], reason: str) -> 
     async with raw_server(models) as (url, _):
         with pytest.raises(kind, match=reason):
             await ChatEngine(url.replace("//", "//me:secret@")).start()
+
+
+async def test_a_health_check_that_is_refused() -> None:
+    async with raw_server(MODELS, answer(b"no", "400 Bad Request")) as (url, _), started(url) as engine:
+        with pytest.raises(EngineUnavailableError, match="answered 400: no"):
+            await engine.health()
 
 
 async def test_what_is_not_for_it() -> None:

@@ -154,15 +154,17 @@ async def test_a_server_that_falls_silent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("props", "reason"),
+    ("props", "kind", "reason"),
     [
-        (answer(b"<html>"), "There is no llama.cpp server at `http://127.0.0.1:"),
-        (answer(b"nothing here", "404 Not Found"), "answered 404: nothing here"),
+        (answer(b"<html>"), EngineUnavailableError, "There is no llama.cpp server at `http://127.0.0.1:"),
+        (answer(b"nothing here", "404 Not Found"), EngineUnavailableError, "answered 404: nothing here"),
+        (answer(b"broken", "500 Oh"), EngineUnavailableError, "answered 500: broken"),
+        (answer(b"no", "400 Bad Request"), EngineCapabilityError, "answered 400: no"),
     ],
 )
-async def test_what_is_no_llama_server(props: bytes, reason: str) -> None:
+async def test_what_is_no_llama_server(props: bytes, kind: type[EngineError], reason: str) -> None:
     async with server(props) as (url, _):
-        with pytest.raises(EngineUnavailableError, match=reason):
+        with pytest.raises(kind, match=reason):
             await LlamaCppEngine(url.replace("//", "//user:secret@")).start()
 
 
@@ -170,6 +172,14 @@ async def test_messages_are_not_for_it() -> None:
     async with server(answer(PROPS)) as (url, _), started(url) as engine:
         with pytest.raises(EngineCapabilityError, match="takes a prompt, not messages"):
             await chunks_of(engine, GenerationRequest(messages=({"role": "user", "content": "a"},)))
+
+
+@pytest.mark.parametrize("name", ["model", "health"])
+async def test_questions_that_are_refused(name: str) -> None:
+    async with server(answer(PROPS), answer(b"no", "400 Bad Request")) as (url, _), started(url) as engine:
+        ask: Callable[[], Any] = getattr(engine, name)
+        with pytest.raises(EngineUnavailableError, match="answered 400: no"):
+            await ask()
 
 
 @pytest.mark.parametrize("name", ["model", "health"])

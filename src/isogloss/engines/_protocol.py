@@ -126,7 +126,8 @@ class Engine(Protocol):
     """``None`` where the engine takes text only."""
 
     async def start(self) -> None:
-        """Bring the engine up and fill in ``tokenizer``. Raises `EngineUnavailableError`."""
+        """Bring the engine up and fill in ``tokenizer``. Raises `EngineUnavailableError`, and `EngineCapabilityError`
+        where trying again is of no use."""
 
     async def close(self) -> None:
         """Stop what `start` started."""

@@ -113,7 +113,7 @@ class ChatEngine:
 
     async def start(self) -> None:
         """Find out which model is there. Raises `EngineUnavailableError`, and `EngineCapabilityError` where there are
-        several and none is named."""
+        several and none is named, or the endpoint refuses."""
         if self._endpoint is not None:
             return
         self._endpoint = Endpoint(self._url, title=TITLE, api_key=self._key(), timeout=self._timeout)
@@ -139,7 +139,10 @@ class ChatEngine:
         """Raises `EngineUnavailableError` with the reason."""
         if self._endpoint is None:
             raise EngineUnavailableError(NOT_RUNNING)
-        await self._find_model(self._endpoint)
+        try:
+            await self._find_model(self._endpoint)
+        except EngineCapabilityError as error:  # no fault of who asks for a turn
+            raise EngineUnavailableError(error.message) from error
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[Chunk, None]:
         """See `Engine.generate`. Where the endpoint is busy, or out of reach, it is asked again before anything has
@@ -196,6 +199,8 @@ class ChatEngine:
         except (EngineError, msgspec.DecodeError) as error:
             if self._model_id is not None and _has_no_list(error):
                 return ModelInfo(self._model_id)
+            if isinstance(error, EngineCapabilityError):
+                raise
             raise EngineUnavailableError(
                 error.message
                 if isinstance(error, EngineError)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,8 @@ class LlamaCppEngine:
         return None if self._server is None else self._server.pid
 
     async def start(self) -> None:
-        """Bring the embedded server up, or greet the remote one. Raises `EngineUnavailableError`."""
+        """Bring the embedded server up, or greet the remote one. Raises `EngineUnavailableError`, and
+        `EngineCapabilityError` when the remote one refuses."""
         if self._client is not None:
             return
         try:
@@ -179,7 +180,8 @@ class LlamaCppEngine:
 
     async def model(self) -> ModelInfo:
         """Raises `EngineUnavailableError`."""
-        props = await self._props()
+        with _no_fault_of_a_turn():
+            props = await self._props()
         name = self._model_id or Path(props.model_alias or props.model_path).name.removesuffix(".gguf")
         tokens = {"bos_token": props.bos_token, "eos_token": props.eos_token}
         context_length = props.default_generation_settings.get("n_ctx")
@@ -188,7 +190,8 @@ class LlamaCppEngine:
 
     async def health(self) -> None:
         """Raises `EngineUnavailableError` with the reason."""
-        await self._get("/health")
+        with _no_fault_of_a_turn():
+            await self._get("/health")
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[Chunk, None]:
         """See `Engine.generate`. A prompt that is longer than the context is an `EngineCapabilityError` with the code
@@ -238,7 +241,7 @@ class LlamaCppEngine:
         raise _refusal(response.status_code, content)
 
     async def _get(self, path: str) -> bytes:
-        """The answer to a question. Raises `EngineUnavailableError`."""
+        """The answer to a question. Raises `EngineUnavailableError`, and `EngineCapabilityError` when it is refused."""
         try:
             response = await self._send("GET", path, timeout=ANSWER_WITHIN)
             try:
@@ -250,7 +253,8 @@ class LlamaCppEngine:
         except EngineTimeoutError as error:
             raise EngineUnavailableError(error.message) from error
         if response.status_code != httpx.codes.OK:
-            raise EngineUnavailableError(_refusal(response.status_code, content).message)
+            refusal = _refusal(response.status_code, content)
+            raise refusal if isinstance(refusal, EngineCapabilityError) else EngineUnavailableError(refusal.message)
         return content
 
     async def _send(self, method: str, path: str, *, is_retry: bool = False, **request: Any) -> httpx.Response:
@@ -342,6 +346,15 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+@contextlib.contextmanager
+def _no_fault_of_a_turn() -> Iterator[None]:
+    """A server that refuses what was fine when it was started with is as good as gone."""
+    try:
+        yield
+    except EngineCapabilityError as error:
+        raise EngineUnavailableError(error.message) from error
+
+
 def _refusal(status: int, content: bytes) -> EngineError:
     """The error for an answer that is none."""
     try:
@@ -353,7 +366,7 @@ def _refusal(status: int, content: bytes) -> EngineError:
         counts = f"The prompt has {error.get('n_prompt_tokens')} tokens, the context holds {error.get('n_ctx')}"
         return EngineCapabilityError(counts, code="context_length_exceeded")
     said = f"llama.cpp's server answered {status}: {message}"
-    if status in (401, 403, 503):
+    if status in (401, 403, 404, 503):
         return EngineUnavailableError(said)
     return EngineCapabilityError(said) if 400 <= status < 500 else EngineError(said)
 

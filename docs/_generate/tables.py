@@ -93,6 +93,13 @@ def request_fields_table() -> str:
     return "\n\n".join(sections)
 
 
+def engine_options_table() -> str:
+    """The options that a request may have of each engine, but for those that are fields of the API."""
+    known = chat_request._KNOWN | response_request._KNOWN
+    rows = [(code(name), sorted(getattr(get_engine(name), "options", frozenset()) - known)) for name in engine_names()]
+    return table(("engine", "options"), [(name, ", ".join(map(code, options))) for name, options in rows if options])
+
+
 def error_tree() -> str:
     """The errors with their codes and HTTP status."""
     tree = (errors.__doc__ or "").split("\n\n")[1]
@@ -179,6 +186,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "conformance": conformance,
     "dialects": dialect_table,
+    "engine-options": engine_options_table,
     "engines": engine_table,
     "errors": error_tree,
     "formats": format_table,

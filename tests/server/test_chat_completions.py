@@ -223,6 +223,20 @@ def test_sampling_reaches_the_engine(serve: Serve) -> None:
     assert (sampling.top_k, sampling.min_p, sampling.repetition_penalty) == (40, 0.05, 1.1)
 
 
+def test_options_of_the_engine(serve: Serve) -> None:
+    served = serve("Hi", engine={"options": ["cache_salt", "priority", "min_p", "user"]})
+    client = served.client()
+    asked: Any = {"model": "default", "messages": [{"role": "user", "content": "x"}]}
+    extra = {"cache_salt": "me", "priority": 3, "min_p": 0.1, "user": "me"}
+    client.chat.completions.create(**asked, n=2, extra_body=extra)
+    for request in served.engine.requests:
+        assert request.options == {"cache_salt": "me", "priority": 3}
+        assert request.sampling.min_p == 0.1  # a name that the API has, too, is the API's
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(**asked, extra_body={"mirostat": 1})
+    assert (caught.value.code, caught.value.param) == ("unknown_parameter", "mirostat")
+
+
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 

@@ -359,6 +359,14 @@ def test_the_description(serve: Serve) -> None:
     assert "/v1/conversations/{conversation_id}/items/{item_id}" in description["paths"]
 
 
+def test_the_description_has_the_options_of_the_engine(serve: Serve) -> None:
+    served = serve("Hi", engine={"options": ["priority"]})
+    paths = httpx.get(f"{served.url}/openapi.json", trust_env=False, timeout=30).json()["paths"]
+    for path, has in (("/v1/chat/completions", True), ("/v1/responses", True), ("/v1/responses/compact", False)):
+        body = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert ("priority" in body["properties"]) is has
+
+
 def test_every_route_is_described() -> None:
     app = create_app(Chat(ScriptedEngine("Hi"), get_dialect("hermes")))
     assert set(app.openapi()["paths"]) == set(openapi_description()["paths"]) | {"/metrics", "/openapi.json"}

@@ -305,6 +305,16 @@ def said(item: Any) -> str:
     return text
 
 
+def test_options_of_the_engine(serve: Serve) -> None:
+    served = serve("Hi", engine={"options": ["priority"]})
+    client = served.client()
+    client.responses.create(model="default", input="x", extra_body={"priority": 3})
+    assert served.engine.requests[0].options == {"priority": 3}
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(model="default", input="x", extra_body={"mirostat": 1})
+    assert (caught.value.code, caught.value.param) == ("unknown_parameter", "mirostat")
+
+
 def test_local_sampling_reaches_the_engine(serve: Serve) -> None:
     served = serve("Hi")
     create(served, extra_body={"top_k": 0, "min_p": 0.1, "repetition_penalty": 1.2, "seed": 7})

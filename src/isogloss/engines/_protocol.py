@@ -122,6 +122,8 @@ class Engine(Protocol):
     takes_tools: bool
     """Whether it is a chat endpoint that has tool calls of its own: asked with ``GenerationRequest.conversation``, it
     answers in `NativePiece`s."""
+    options: frozenset[str]
+    """The names that a client may give in ``GenerationRequest.options``."""
     tokenizer: Tokenizer | None
     """``None`` where the engine takes text only."""
 

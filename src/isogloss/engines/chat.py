@@ -62,6 +62,7 @@ class ChatEngine:
     name = "chat"
     takes_grammar = False
     takes_messages = True
+    options = OPTIONS - {"extra_body"}  # which can name another model
     tokenizer: Tokenizer | None = None
 
     def __init__(

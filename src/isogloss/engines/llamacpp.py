@@ -81,6 +81,7 @@ class LlamaCppEngine:
     takes_grammar = True
     takes_messages = False
     takes_tools = False
+    options = OPTIONS
 
     def __init__(
         self,

@@ -70,10 +70,12 @@ class ScriptedEngine:
         takes_messages: bool = False,
         model: ModelInfo | None = None,
         before_piece: Callable[[int], Awaitable[object]] | None = None,
+        options: Iterable[str] = (),
     ) -> None:
         self.tokenizer = tokenizer
         self.takes_grammar = takes_grammar
         self.takes_messages = takes_messages
+        self.options = frozenset(options)
         self.requests: list[GenerationRequest] = []
         self.running = 0
         self.abandoned = 0

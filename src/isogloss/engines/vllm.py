@@ -77,6 +77,7 @@ class VllmEngine:
     takes_grammar = True
     takes_messages = False
     takes_tools = False
+    options = OPTIONS
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ def create_app(chat: Chat, options: ServerOptions | None = None) -> FastAPI:
         conversations(service),
         conversation_items(service),
         models(service),
-        openapi(),
+        openapi(service),
         playground(service),
     ):
         app.include_router(router)

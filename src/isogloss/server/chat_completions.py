@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -37,7 +38,8 @@ def chat_completions(service: Service) -> APIRouter:
     async def create(request: Request) -> Response:
         body = await read_body(request, service.options.max_body_bytes)
         model = await service.served_model(body.get("model"))
-        asked = await read_in_time(body, body.get("messages"), lambda: read_chat_request(body))
+        read = partial(read_chat_request, body, service.engine_options)
+        asked = await read_in_time(body, body.get("messages"), read)
         making = _Making(service, caller_of(request).name, body, asked, model)
         if not asked.stream:
             return json_response(await while_connected(request, making.whole()))
@@ -90,7 +92,9 @@ class _Making:
         self._owner = owner
         self._body = body
         self._asked = asked
-        self._turns: Sequence[Turn] = [service.chat.stream(asked.conversation, one) for one in asked.samplings]
+        self._turns: Sequence[Turn] = [
+            service.chat.stream(asked.conversation, one, asked.options) for one in asked.samplings
+        ]
         self._completion = Completion(asked, model)
         self._updates = updates_of(service, self._turns)
         self._first: Batch = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from isogloss.server.request_fields import (
     VERBOSITIES,
     check_fields,
     check_tuning,
+    engine_options,
     metadata,
     sampling,
 )
@@ -70,6 +72,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     wants_logprobs: bool
     store: bool
     metadata: dict[str, str]
+    options: dict[str, object]
 
     @property
     def custom_tools(self) -> frozenset[str]:
@@ -77,10 +80,11 @@ class ChatRequest(msgspec.Struct, frozen=True):
         return frozenset(tool.name for tool in self.conversation.tools if tool.is_custom)
 
 
-def read_chat_request(body: dict[str, Any]) -> ChatRequest:
-    """Raises `RequestError` for the first thing that is wrong."""
+def read_chat_request(body: dict[str, Any], options: Collection[str] = ()) -> ChatRequest:
+    """``options``: the names of the engine's own. Raises `RequestError` for the first thing that is wrong."""
     fields = Fields(body, "")
-    check_fields(fields, _KNOWN, _REFUSED)
+    own = engine_options(fields, _KNOWN, options)
+    check_fields(fields, _KNOWN | own.keys(), _REFUSED)
     conversation = conversation_from_openai(body)
     check_strict_schemas(
         conversation, "/response_format", "/tools/{}/function/parameters", format_code="invalid_request"
@@ -93,17 +97,18 @@ def read_chat_request(body: dict[str, Any]) -> ChatRequest:
     stream = fields.boolean("stream", False)
     if fields.has("stream_options") and not stream:
         raise invalid("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "/stream_options")
-    options = fields.object("stream_options") if fields.has("stream_options") else Fields({}, "/stream_options")
+    streaming = fields.object("stream_options") if fields.has("stream_options") else Fields({}, "/stream_options")
     logprobs = _logprobs(fields)
     one = sampling(fields, _max_tokens(fields), logprobs)
     return ChatRequest(
         conversation=conversation,
         samplings=tuple(_choices(one, fields.integer("n", 1, MOST_CHOICES) or 1)),
         stream=stream,
-        include_usage=options.boolean("include_usage", False),
+        include_usage=streaming.boolean("include_usage", False),
         wants_logprobs=logprobs is not None,
         store=fields.boolean("store", False),
         metadata=metadata(fields),
+        options=own,
     )
 
 

@@ -26,16 +26,17 @@ from isogloss.server.request_fields import (
     MOST_TOP_LOGPROBS,
     VERBOSITIES,
 )
+from isogloss.server.service import Service
 
 Schema = dict[str, Any]
 
 
-def openapi() -> APIRouter:
+def openapi(service: Service) -> APIRouter:
     router = APIRouter()
 
     @router.get("/openapi.json")
     async def description() -> Response:
-        return json_response(await asyncio.to_thread(openapi_description))
+        return json_response(await asyncio.to_thread(openapi_description, service.engine_options))
 
     return router
 
@@ -248,6 +249,7 @@ _ANSWERS: dict[str, Schema] = {
     "status": {"type": "object", "required": ["status"]},
 }
 _STREAMED = frozenset({"createChatCompletion", "createResponse", "getResponse"})
+_GENERATING = frozenset({"createChatCompletion", "createResponse", "countInputTokens"})
 _FAILURES = {
     "400": "The request is wrong.",
     "401": "The key is missing or wrong.",
@@ -262,11 +264,11 @@ _FAILURES = {
 
 
 @lru_cache(maxsize=1)
-def openapi_description() -> Schema:
-    """The whole description. Made once: the package's types are many."""
+def openapi_description(engine_options: frozenset[str] = frozenset()) -> Schema:
+    """The whole description, with the engine's own options. Made once: the package's types are many."""
     paths: dict[str, Schema] = {}
     for operation in _OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method] = _described(operation)
+        paths.setdefault(operation.path, {})[operation.method] = _described(operation, engine_options)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Isogloss", "version": isogloss.__version__},
@@ -279,7 +281,7 @@ def openapi_description() -> Schema:
     }
 
 
-def _described(operation: _Operation) -> Schema:
+def _described(operation: _Operation, engine_options: frozenset[str]) -> Schema:
     answers = {"application/json": {"schema": _reference(operation.answer)}}
     if operation.name in _STREAMED:
         answers["text/event-stream"] = {"schema": _TEXT}
@@ -295,8 +297,15 @@ def _described(operation: _Operation) -> Schema:
         },
     }
     if operation.body is not None:
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": operation.body}}}
+        body = _with_options(operation.body, engine_options) if operation.name in _GENERATING else operation.body
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     return described
+
+
+def _with_options(body: Schema, engine_options: frozenset[str]) -> Schema:
+    """What a request says, the engine's own options included, whose values the engine checks."""
+    own: dict[str, Schema] = {name: {"description": "Of the engine."} for name in sorted(engine_options)}
+    return {**body, "properties": {**own, **body["properties"]}}
 
 
 def _path_parameters(path: str) -> list[Schema]:

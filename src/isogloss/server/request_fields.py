@@ -41,6 +41,15 @@ LOCAL_SAMPLING = frozenset({"min_p", "repeat_penalty", "repetition_penalty", "se
 """How local servers let their clients sample, beyond OpenAI's APIs. The two penalties are two names of one."""
 
 
+def engine_options(fields: Fields, known: Collection[str], options: Collection[str]) -> dict[str, object]:
+    """Those of the engine's own options that a request has. A name that the API has, too, is the API's."""
+    return {
+        name: value
+        for name, value in fields.members.items()
+        if name in options and name not in known and value is not None
+    }
+
+
 def check_fields(fields: Fields, known: Collection[str], refused: Mapping[str, str]) -> None:
     """Raises `RequestError` for a field that is refused, with the reason, and for one that is unknown."""
     for name, value in fields.members.items():

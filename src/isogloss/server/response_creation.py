@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -49,7 +50,9 @@ async def read(
 
     resolved = {**body, "input": given}
     enabled = service.options.hosted_tools
-    return await read_in_time(body, (given, history), lambda: read_response_request(resolved, history, opened, enabled))
+    options = service.engine_options
+    make = partial(read_response_request, resolved, history, opened, enabled, options)
+    return await read_in_time(body, (given, history), make)
 
 
 async def _history(service: Service, owner: str, fields: Fields, known: Mapping[str, StoredResponse]) -> list[Item]:

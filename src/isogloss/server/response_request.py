@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from isogloss.server.request_fields import (
     VERBOSITIES,
     check_fields,
     check_tuning,
+    engine_options,
     metadata,
     sampling,
 )
@@ -95,6 +96,7 @@ class ResponseRequest(msgspec.Struct, frozen=True):
     metadata: dict[str, str]
     hosted: HostedTools
     max_tool_calls: int | None
+    options: dict[str, object]
     body: dict[str, Any]
 
     @property
@@ -108,11 +110,14 @@ def read_response_request(
     history: Sequence[Item] = (),
     opened: Callable[[Any, str], Any] = lambda item, _: item,
     enabled: Mapping[str, MakeKit] | None = None,
+    options: Collection[str] = (),
 ) -> ResponseRequest:
     """``history`` are the items that came before, and ``opened`` gives an item, and its pointer, with what is sealed in
-    it. ``enabled`` are the tools that may be run here. Raises `RequestError` for the first thing that is wrong."""
+    it. ``enabled`` are the tools that may be run here, ``options`` the names of the engine's own options. Raises
+    `RequestError` for the first thing that is wrong."""
     fields = Fields(body, "")
-    check_fields(fields, _KNOWN, _REFUSED)
+    own = engine_options(fields, _KNOWN, options)
+    check_fields(fields, _KNOWN | own.keys(), _REFUSED)
     given = body.get("input")
     if isinstance(given, list):
         given = [opened(item, f"/input/{position}") for position, item in enumerate(given)]
@@ -142,6 +147,7 @@ def read_response_request(
         metadata=metadata(fields),
         hosted=hosted,
         max_tool_calls=fields.integer("max_tool_calls", 1),
+        options=own,
         body=body,
     )
 

@@ -142,7 +142,7 @@ class ResponseRun:
         """The events of the output: of a turn, of the tools that it calls and that are run here, of the next turn."""
         conversation, runs_left = self.asked.conversation, self.asked.max_tool_calls or _MOST_CALLS
         while True:
-            turn = self._service.chat.stream(conversation, self._sampling())
+            turn = self._service.chat.stream(conversation, self._sampling(), self.asked.options)
             self._turns.append(turn)
             events: list[Event] = []
             async with aclosing(updates_of(self._service, [turn])) as updates:

@@ -28,6 +28,11 @@ class Service:
         self.admission = Admission(options.max_running, options.max_waiting)
         self.metrics = Metrics(self.admission)
 
+    @property
+    def engine_options(self) -> frozenset[str]:
+        """The engine's own options, which a request may have beside the fields of the API."""
+        return self.chat.engine.options
+
     async def model(self) -> ModelInfo:
         return await self.chat.model()
 

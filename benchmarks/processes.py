@@ -26,16 +26,16 @@ class Process(NamedTuple):
     pid: int
 
     def cpu_seconds(self) -> float:
-        """What it has used so far, its children included."""
-        return sum(_ticks(pid) for pid in (self.pid, *_children(self.pid))) / os.sysconf("SC_CLK_TCK")
+        """What it has used so far, its children included, to the nanosecond."""
+        return sum(_cpu_seconds(pid) for pid in (self.pid, *_children(self.pid)))
 
 
-def _ticks(pid: int) -> int:
+def _cpu_seconds(pid: int) -> float:
+    """The process's own clock, whose number Linux makes of its id; ``/proc`` counts in hundredths of a second."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return int(fields[11]) + int(fields[12])
+        return time.clock_gettime(~pid << 3 | 2)
+    except OSError:  # it has ended
+        return 0.0
 
 
 def _children(pid: int) -> list[int]:

@@ -32,6 +32,7 @@ def tables(results: Results) -> dict[str, list[str]]:
     made["compiled"] = list(_scan(results.of("compiled")))
     made["render-alone"] = list(_alone(results.alone.get("render", ())))
     made["server-alone"] = list(_alone(results.alone.get("server", ())))
+    made["server-first-token"] = list(_alone(results.alone.get("server-first-token", ())))
     made["peers"] = list(_peers(results))
     return made
 

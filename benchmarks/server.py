@@ -2,8 +2,8 @@
 
 Two set-ups, both on loopback. The demo model: wall time from a request to its first token, from llama.cpp's own server
 and through what is in front of it; llama-cpp-python's server runs the same file in process. A stub endpoint of fixed
-answers: CPU time of the server a request, and wall time a request of several at once. CPU a token with an engine in
-process is a table of its own.
+answers: CPU time of the server a request, and wall time a request of several at once. What is added to the first token,
+and CPU a token with an engine in process, are tables of their own.
 """
 
 from __future__ import annotations
@@ -15,42 +15,45 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from statistics import median, quantiles
+from typing import Any, NamedTuple
 
 import httpx
-import uvicorn
 
 from benchmarks.endpoint import MODEL, TOKENS
 from benchmarks.environments import DISTRIBUTIONS, UnavailableError, interpreter
 from benchmarks.processes import Process, serving
 from benchmarks.results import Results, Row, Spread, ratios
-from isogloss.chat import Chat
 from isogloss.demo import free_port
 from isogloss.demo_model import demo_model_path
-from isogloss.dialects import get_dialect
 from isogloss.engines.llamacpp import LlamaCppEngine
-from isogloss.engines.scripted import Script, ScriptedEngine
-from isogloss.server import create_app
 
 QUESTION = "Name three rivers."
 KEY = "ISOGLOSS_BENCHMARK_ENGINE_KEY"
-FIRST_TOKEN_ROUNDS = 20
+FIRST_TOKEN_ROUNDS = 200
+"""Requests of each side, one by one in turns: what is added is less than what an engine's own time varies by."""
+WARM_UP = 2
 STUB_ROUNDS = 4
 REQUESTS = 40
 """Requests of each stub round."""
 AT_ONCE = 8
+WORDS = 500
+"""Tokens of each answer of our own table."""
+STREAMS = (1, 16, 64)
+THROUGHPUT_TOKENS = 96_000
+"""Tokens of each of its rows."""
 ENGINE = "engine alone"
 
 
 def measure(results: Results) -> None:
-    """Both set-ups, and our own table."""
-    results.rows += _demo_model(results.missing)
-    results.rows += _stub(results.missing)
-    results.alone["server"] = asyncio.run(_throughput())
+    """Both set-ups, and our own tables."""
+    rows, results.alone["server-first-token"] = _demo_model(results.missing)
+    results.rows += [*rows, *_stub(results.missing)]
+    results.alone["server"] = _throughput()
 
 
 def isogloss(stack: ExitStack, target: str, *options: str) -> Process:
@@ -109,7 +112,7 @@ def _peers(missing: dict[str, str], started: dict[str, Callable[[], Process]], k
     for name, start in started.items():
         try:
             process = start()
-            asyncio.run(_first_tokens({name: process.url}, key, rounds=0))
+            asyncio.run(_first_tokens({name: process}, key, rounds=0))
             found[name] = process
         except (UnavailableError, httpx.HTTPError) as error:
             missing[name] = str(error)
@@ -117,7 +120,8 @@ def _peers(missing: dict[str, str], started: dict[str, Callable[[], Process]], k
     return found
 
 
-def _demo_model(missing: dict[str, str]) -> Iterator[Row]:
+def _demo_model(missing: dict[str, str]) -> tuple[list[Row], list[dict[str, str | float]]]:
+    rows: list[Row] = []
     with ExitStack() as stack:
         engine = stack.enter_context(_engine())
         key = engine.api_key or "none"
@@ -131,39 +135,64 @@ def _demo_model(missing: dict[str, str]) -> Iterator[Row]:
             },
             key,
         )
-        urls = {"isogloss": ours.url, ENGINE: engine.url, **{name: peer.url for name, peer in peers.items()}}
-        times = asyncio.run(_first_tokens(urls, key, FIRST_TOKEN_ROUNDS))
+        servers = {"isogloss": ours, **peers}
+        visits = asyncio.run(_first_tokens({ENGINE: Process(engine.url, os.getpid()), **servers}, key))
         for name in (ENGINE, *peers):
-            mine, theirs = ([second * 1e3 for second in times[side]] for side in ("isogloss", name))
+            mine, theirs = ([visit.wall for visit in visits[side]] for side in ("isogloss", name))
             release = version("xllamacpp") if name == ENGINE else _release(name)
-            yield _row("request to first token, demo model", name, release, "ms, wall", mine, theirs)
+            rows.append(_row("request to first token, demo model", name, release, "ms, wall", mine, theirs))
+        return rows, [_added(name, visits) for name in servers]
 
 
-async def _first_tokens(urls: dict[str, str], key: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds, in rounds that take turns; the first two are to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in urls}
+class Visit(NamedTuple):
+    """One request: milliseconds to its first token, and of the server's CPU to its end."""
+
+    wall: float
+    cpu: float
+
+
+def _added(name: str, visits: dict[str, list[Visit]]) -> dict[str, str | float]:
+    """What a server adds to the engine's own time: medians of the differences of requests next to each other."""
+    added = [visit.wall - alone.wall for visit, alone in zip(visits[name], visits[ENGINE], strict=True)]
+    low, middle, high = quantiles(added, n=4)
+    row = {
+        "in front of the engine": name,
+        "added to first token, ms": round(middle, 2),
+        "half of the requests": f"{low:.2f} to {high:.2f}",
+        "its CPU a request, ms": round(median(visit.cpu for visit in visits[name]), 2),
+    }
+    print(row, flush=True)
+    return row
+
+
+async def _first_tokens(
+    servers: dict[str, Process], key: str, rounds: int = FIRST_TOKEN_ROUNDS
+) -> dict[str, list[Visit]]:
+    """Every round asks each server once, always in the same order: an engine that is asked twice by the same server at
+    once may not have freed the place that knows the prompt. The first rounds warm up."""
+    visits: dict[str, list[Visit]] = {name: [] for name in servers}
     async with httpx.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {key}"}) as client:
-        for number in range(rounds + 2):
-            order = list(urls) if number % 2 == 0 else list(reversed(urls))
-            for name in order:
-                second = await _first_token(client, urls[name])
-                if number >= 2:
-                    times[name].append(second)
-    return times
+        for number in range(rounds + WARM_UP):
+            for name, server in servers.items():
+                visit = await _first_token(client, server)
+                if number >= WARM_UP:
+                    visits[name].append(visit)
+    return visits
 
 
-async def _first_token(client: httpx.AsyncClient, url: str) -> float:
-    start = time.perf_counter()
+async def _first_token(client: httpx.AsyncClient, server: Process) -> Visit:
+    used, start = server.cpu_seconds(), time.perf_counter()
     first = 0.0
-    async with client.stream("POST", f"{url}/v1/chat/completions", json=_body("default", max_tokens=8)) as response:
+    body = _body("default", max_tokens=2)
+    async with client.stream("POST", f"{server.url}/v1/chat/completions", json=body) as response:
         async for line in response.aiter_lines():
             if line.startswith("data: {") and not first:
                 choices = json.loads(line[6:])["choices"]
                 if choices and choices[0]["delta"].get("content"):
                     first = time.perf_counter() - start
     if not first:
-        raise UnavailableError(f"{url}: no token, status {response.status_code}")
-    return first
+        raise UnavailableError(f"{server.url}: no token, status {response.status_code}")
+    return Visit(first * 1e3, (server.cpu_seconds() - used) * 1e3)
 
 
 def _body(model: str, **more: Any) -> dict[str, Any]:
@@ -228,18 +257,34 @@ def _row(case: str, peer: str, release: str, unit: str, mine: list[float], their
     return row
 
 
-async def _throughput(words: int = 500) -> list[dict[str, int]]:
-    """CPU of client and server together for a token, from an engine in process that costs nothing."""
-    engine = ScriptedEngine(Script("word " * words, cut=5))
-    rows = []
-    async with _served(Chat(engine, get_dialect("hermes"))) as url, httpx.AsyncClient(timeout=60) as client:
-        for streams in (1, 16, 64):
+def _throughput() -> list[dict[str, float | int]]:
+    """CPU of server and client for a token, from an engine in process that costs next to nothing."""
+    with ExitStack() as stack:
+        script = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "script.txt"
+        script.write_text("word" * WORDS, "utf-8")  # which is replayed four characters at a time
+        server = isogloss(stack, str(script), "--engine", "scripted")
+        return asyncio.run(_costs(server))
+
+
+async def _costs(server: Process) -> list[dict[str, float | int]]:
+    rows: list[dict[str, float | int]] = []
+    async with httpx.AsyncClient(timeout=60) as client:
+        await _drain(client, server.url)
+        for streams in STREAMS:
             costs = []
-            for _ in range(3):
-                start = time.process_time()
-                await asyncio.gather(*[_drain(client, url) for _ in range(streams)])
-                costs.append((time.process_time() - start) / streams / words * 1e6)
-            rows.append({"streams at once": streams, "CPU a token, us": round(min(costs))})
+            for _ in range(THROUGHPUT_TOKENS // streams // WORDS):
+                ours, clients = server.cpu_seconds(), time.process_time()
+                await asyncio.gather(*[_drain(client, server.url) for _ in range(streams)])
+                spent = server.cpu_seconds() - ours, time.process_time() - clients
+                costs.append([second / streams / WORDS * 1e6 for second in spent])
+            ours, clients = (median(side) for side in zip(*costs, strict=True))
+            row = {
+                "server's": round(ours, 1),
+                "client's": round(clients, 1),
+                "together, us a token": round(ours + clients, 1),
+            }
+            rows.append({"streams at once": streams, **row})
+            print(rows[-1], flush=True)
     return rows
 
 
@@ -247,18 +292,3 @@ async def _drain(client: httpx.AsyncClient, url: str) -> None:
     async with client.stream("POST", f"{url}/v1/chat/completions", json=_body("default")) as response:
         async for _ in response.aiter_bytes():
             pass
-
-
-@asynccontextmanager
-async def _served(chat: Chat) -> AsyncIterator[str]:
-    """A server in a thread of its own, for as long as the block runs."""
-    server = uvicorn.Server(uvicorn.Config(create_app(chat), port=0, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await asyncio.to_thread(thread.join)

@@ -120,7 +120,10 @@ def _finite_values(writer: GrammarWriter, view: forms.ArrayView) -> list[Any] | 
 
 def finite_values(writer: GrammarWriter, node: CanonicalSchema) -> list[Any] | None:
     """All values of a node where they are finitely many and simple to list, else None."""
-    view = writer.canonical.resolve(node)[0].view()
+    resolved, is_exact = writer.canonical.resolve(node)
+    if not is_exact:
+        return None
+    view = resolved.view()
     if isinstance(view, forms.ConstView):
         return [view.value]
     if isinstance(view, forms.EnumView):
@@ -173,7 +176,9 @@ def _at_least(writer: GrammarWriter, node: CanonicalSchema, view: forms.ArrayVie
         return None
     comma = writer.shared("JSON_COMMA")
     item = writer.value(view.items)
-    wanted = writer.value(writer.conjunction([n for n in (view.items, contains.schema) if n is not None], node))
+    wanted = writer.value(
+        writer.conjunction([n for n in (view.items, contains.schema) if n is not None], node, view.items)
+    )
     if wanted is None:
         return scalar_terminals.NOTHING
     between = f"({comma} {item})* {comma} {wanted}"
@@ -290,7 +295,7 @@ class _Counting:
                         schemas.append(kind.negate())
                     except forms.CanonicalizationError:
                         self.writer.mark(self.node, "value")
-            value = self.writer.value(self.writer.conjunction(schemas, self.node))
+            value = self.writer.value(self.writer.conjunction(schemas, self.node, schema))
             if value is not None:
                 counted = tuple(i for i, wanted in enumerate(choice) if wanted)
                 found.append((value, (*counted, len(self.kinds)) if self.counts_length else counted))

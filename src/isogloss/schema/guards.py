@@ -64,12 +64,15 @@ class Guard:
         if not isinstance(view, forms.ObjectView):
             return None
         found = self._members.get(name)
-        if found is None:
-            for pattern, schema in view.pattern_properties.items():
-                if schema in self._plan.leading and self._plan.matches(pattern, name):
+        if found is not None:
+            return found
+        plan, others = self._plan, view.additional_properties
+        for pattern, schema in view.pattern_properties.items():
+            if (plan.leads(schema) or plan.leads(others)) and plan.matches(pattern, name):
+                if plan.leads(schema):
                     return schema
-            found = view.additional_properties
-        return found
+                others = None  # they hold only for keys that match no pattern
+        return others
 
     def item(self, index: int) -> CanonicalSchema | None:
         """Where the item at an index leads."""
@@ -187,13 +190,9 @@ class GuardPlan:
             leading.add(node)
             rising.extend(parents.get(node, ()))
             for owner in derived.get(node, ()):
-                if node not in self._direct_parts(owner):
-                    self._inexact.setdefault(owner, set()).add("value")
-                    rising.append(owner)
+                self._inexact.setdefault(owner, set()).add("value")
+                rising.append(owner)
         return leading
-
-    def _direct_parts(self, node: CanonicalSchema) -> set[CanonicalSchema]:
-        return set(self._parts(node))
 
     def _parts(self, node: CanonicalSchema) -> list[CanonicalSchema]:
         """The nodes that a node is made of, one step down."""

@@ -51,9 +51,11 @@ class _Ordering:
     def value(self, node: CanonicalSchema | None, instance: Any) -> Any:
         if node is None or not isinstance(instance, (dict, list)):
             return instance
-        view = self._canonical.resolve(node)[0].view()
+        resolved = self._canonical.resolve(node)[0]
+        view = resolved.view()
         if isinstance(view, (forms.AnyOfView, forms.OneOfView)):
-            for branch in view.branches:
+            is_exclusive = isinstance(view, forms.OneOfView)
+            for branch in self._canonical.exclusive(resolved)[0] if is_exclusive else view.branches:
                 if self._admits(branch, instance):
                     return self.value(branch, instance)
         elif isinstance(view, forms.TypedGroupView):
@@ -124,12 +126,11 @@ class _Ordering:
                 return
 
     def _schema_of(self, view: forms.ObjectView, name: str) -> CanonicalSchema | None:
-        if name in view.properties:
-            return view.properties[name]
+        found = view.properties.get(name)
         for pattern, schema in view.pattern_properties.items():
             if _matches(pattern, name):
-                return schema
-        return view.additional_properties
+                found = _both(found, schema)
+        return view.additional_properties if found is None else found
 
 
 def _both(first: CanonicalSchema | None, second: CanonicalSchema | None) -> CanonicalSchema | None:

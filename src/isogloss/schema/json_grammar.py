@@ -162,11 +162,13 @@ class GrammarWriter:
     def mark(self, node: CanonicalSchema, kind: Inexactness) -> None:
         self.inexact.setdefault(node, set()).add(kind)
 
-    def conjunction(self, nodes: list[CanonicalSchema], owner: CanonicalSchema) -> CanonicalSchema | None:
+    def conjunction(
+        self, nodes: list[CanonicalSchema], owner: CanonicalSchema, followed: CanonicalSchema | None
+    ) -> CanonicalSchema | None:
         """The values that all nodes admit; None for all values.
 
-        What comes out is no part of the canonical form by itself, so ``owner`` is noted as where it comes from, and is
-        marked when it is not exact.
+        A guard follows a value to ``followed``. Where something else comes out, ``owner`` is noted as where it comes
+        from, and is marked when it is not exact.
         """
         merged: CanonicalSchema | None = None
         for node in nodes:
@@ -177,7 +179,7 @@ class GrammarWriter:
                     merged = merged.intersect(node)
                 except forms.CanonicalizationError:
                     self.mark(owner, "value")
-        if merged is not None:
+        if merged is not None and merged != followed:
             self.derived.setdefault(merged, set()).add(owner)
         return merged
 
@@ -227,6 +229,9 @@ class GrammarWriter:
             branches, exact = self.canonical.exclusive(node)
             if not exact:
                 self.mark(node, "value")
+            for branch in branches:
+                if branch not in view.branches:
+                    self.derived.setdefault(branch, set()).add(node)
             return self._choice(node, branches)
         self.mark(node, "value")
         return self.shared("json_any")

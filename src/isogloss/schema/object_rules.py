@@ -135,15 +135,21 @@ def _slot(
     schemas += matching
     if found is None and not matching and view.additional_properties is not None:
         schemas.append(view.additional_properties)
+    followed = found if found is not None else _only(schemas)
     text = scalar_terminals.key(writer, key)
     entries = []
     for noted, narrowed in _combinations(
         kinds, [i for i, kind in enumerate(kinds) if kind.matches(key)], declared=True
     ):
-        value = writer.value(writer.conjunction([*schemas, *narrowed], node))
+        value = writer.value(writer.conjunction([*schemas, *narrowed], node, followed))
         if value is not None:
             entries.append(Entry(text, value, noted))
     return Slot(entries) if entries else None
+
+
+def _only(schemas: list[CanonicalSchema]) -> CanonicalSchema | None:
+    """The one schema that all are; a guard follows the value of a key to it."""
+    return schemas[0] if schemas and schemas.count(schemas[0]) == len(schemas) else None
 
 
 def _combinations(
@@ -173,7 +179,7 @@ def _extras(
     extras = []
     for included, excluded, schemas in _classes(writer, node, view):
         for noted, narrowed in _combinations(kinds, list(range(len(kinds))), declared=False):
-            value = writer.value(writer.conjunction([*schemas, *narrowed], node))
+            value = writer.value(writer.conjunction([*schemas, *narrowed], node, _only(schemas)))
             if value is None:
                 continue
             parts = [*included, *shared, *(e for i in noted for e in kinds[i].included)]
@@ -258,7 +264,9 @@ def _kind_or_none(writer: GrammarWriter, node: CanonicalSchema, violation: _Viol
 def _kind(writer: GrammarWriter, node: CanonicalSchema, violation: _Violation) -> _Kind:
     if isinstance(violation, forms.NameFailsView):
         validator = writer.canonical.validator(violation.schema)
-        expression = scalar_terminals.key_expression(writer, violation.schema, node)
+        expression = scalar_terminals.key_expression(writer, violation.schema, violation.schema)
+        if violation.schema in writer.inexact:
+            raise UnsupportedPatternError("Expected names that a grammar can tell")
         excluded = [scalar_terminals.ANY_KEY if expression is None else expression]
         return _Kind([], excluded, None, lambda key: not validator.is_valid(key))
     if isinstance(violation, forms.PatternValueFailsView):

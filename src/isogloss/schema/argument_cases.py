@@ -116,37 +116,42 @@ class _Cases:
     def add(self, node: CanonicalSchema) -> None:
         """Add the objects of a node."""
         resolved, is_exact = self.canonical.resolve(node)
-        is_exact = is_exact and self.canonical.exact
+        known = len(self.found)
+        is_exact = self._add(resolved) and is_exact and self.canonical.exact
+        if not is_exact:
+            self.found[known:] = [msgspec.structs.replace(case, is_exact=False) for case in self.found[known:]]
+
+    def _add(self, resolved: CanonicalSchema) -> bool:
+        """Add the objects of a shape or a choice, and tell whether no others were added."""
         view = resolved.view()
-        if isinstance(view, forms.AnyOfView):
-            for branch in view.branches:
-                self.add(branch)
-        elif isinstance(view, forms.OneOfView):
-            branches, are_exact = self.canonical.exclusive(resolved)
+        are_exact = True
+        if isinstance(view, (forms.AnyOfView, forms.OneOfView)):
+            branches = view.branches
+            if isinstance(view, forms.OneOfView):
+                branches, are_exact = self.canonical.exclusive(resolved)
             for branch in branches:
                 self.add(branch)
-            if not are_exact:
-                self.found = [msgspec.structs.replace(case, is_exact=False) for case in self.found]
         elif isinstance(view, forms.TypedGroupView):
             self.add(view.body)
         elif isinstance(view, (forms.ConstView, forms.EnumView)):
             values = [view.value] if isinstance(view, forms.ConstView) else view.values
             self.found += [self._of_value(value) for value in values if isinstance(value, dict)]
         elif isinstance(view, forms.ObjectView):
-            case = self._of_object(view, is_exact)
+            case = self._of_object(view)
             if case is not None:
                 self.found.append(case)
         elif isinstance(view, forms.TrueView) or (isinstance(view, forms.MultiTypeView) and "object" in view.types):
-            self.found.append(ArgumentCase((), SchemaView(True) if self._is_open else None, is_exact=is_exact))
+            self.found.append(ArgumentCase((), SchemaView(True) if self._is_open else None))
         elif isinstance(view, (forms.RawView, forms.NotView)):
             self.found.append(ArgumentCase(_listed(self._view), _others(self._view), is_exact=False))
+        return are_exact
 
     def _of_value(self, members: dict[str, Any]) -> ArgumentCase:
         names = self._order.of_literal(members)
         views = [(name, SchemaView({"const": members[name]})) for name in names]
         return ArgumentCase(tuple(Argument(name, view, True, not view.allows_string) for name, view in views), None)
 
-    def _of_object(self, view: forms.ObjectView, is_exact: bool) -> ArgumentCase | None:
+    def _of_object(self, view: forms.ObjectView) -> ArgumentCase | None:
         finite = None if view.property_names is None else self.canonical.finite_strings(view.property_names)
         is_open = self._is_open and view.property_names is None
         required = dict.fromkeys(view.required)
@@ -164,7 +169,7 @@ class _Cases:
             SchemaView(True if others is None else others.to_json_schema()) if is_open else None,
             view.min_properties or 0,
             view.max_properties,
-            is_exact and not view.pattern_properties and not view.violations,
+            is_exact=not view.pattern_properties and not view.violations,
         )
 
     def _admits(self, view: forms.ObjectView, finite: list[str] | None, name: str) -> bool:

@@ -84,7 +84,7 @@ class Canonical:
             document = cases.with_fewer_cases(document)
             most, _ = cases.survey(document)
             if most > cases.MAXIMUM_CASES:
-                document = cases.without_conditions(document)
+                document = cases.without_conditions(weakening.widenable(document))
                 self.exact = False
                 most, _ = cases.survey(document)
             if most > cases.MAXIMUM_CASES:
@@ -107,6 +107,7 @@ class Canonical:
             if not isinstance(view, forms.RawView):
                 return root
             self.exact = False
+            document = weakening.widenable(document)
             document = weakening.weaker(document, view.pointer or "")
             root = self._canonical_form(document)
         return self._canonical_form(True)
@@ -208,23 +209,28 @@ class Canonical:
         result = []
         for i, node in enumerate(nodes):
             only = node
-            for j, other in enumerate(nodes):
-                if i == j or only.kind is forms.CanonicalKind.FALSE:
+            for j, (other, other_exact) in enumerate(resolved):
+                # what admits too much would take too much away
+                if i == j or not other_exact or only.kind is forms.CanonicalKind.FALSE:
                     continue
                 size = _breadth(only)
                 budget -= size
                 if budget < 0 or size > MAXIMUM_BREADTH:
                     return nodes, False
                 try:
-                    only = self.resolve(only.subtract(other))[0]
+                    only, is_exact = self.resolve(only.subtract(other))
                 except forms.CanonicalizationError:
-                    exact = False
+                    is_exact = False
+                exact = exact and is_exact
             result.append(only)
         return result, exact
 
     def finite_strings(self, node: CanonicalSchema) -> list[str] | None:
         """The strings that a node admits where they are listed, else None."""
-        view = self.resolve(node)[0].view()
+        resolved, is_exact = self.resolve(node)
+        if not is_exact:
+            return None
+        view = resolved.view()
         if isinstance(view, forms.ConstView):
             return [view.value] if isinstance(view.value, str) else []
         if isinstance(view, forms.EnumView):

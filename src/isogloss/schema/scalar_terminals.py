@@ -111,7 +111,9 @@ def _within_means(writer: GrammarWriter, node: CanonicalSchema, parts: list[str]
 
 def key_expression(writer: GrammarWriter, node: CanonicalSchema, owner: CanonicalSchema) -> str | None:
     """An expression for the keys that a schema of property names admits; None where it admits all."""
-    resolved, _ = writer.canonical.resolve(node)
+    resolved, is_exact = writer.canonical.resolve(node)
+    if not is_exact:
+        writer.mark(owner, "value")
     view = resolved.view()
     if isinstance(view, forms.StringView):
         parts = string_parts(writer, owner, view, free=False)

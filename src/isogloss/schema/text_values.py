@@ -81,10 +81,17 @@ class _Found:
 
     def add(self, node: CanonicalSchema) -> None:
         resolved, is_exact = self._canonical.resolve(node)
+        if resolved not in self._seen:
+            self._seen.add(resolved)
+            surely = len(self.sure)
+            is_exact = self._add(resolved) and is_exact
+            if not is_exact:
+                del self.sure[surely:]
         self.is_exact = self.is_exact and is_exact
-        if resolved in self._seen:
-            return
-        self._seen.add(resolved)
+
+    def _add(self, resolved: CanonicalSchema) -> bool:
+        """Add what a shape or a choice says, and tell whether no more than that was added."""
+        is_exact = True
         view = resolved.view()
         if isinstance(view, forms.StringView):
             self._strings(view)
@@ -101,7 +108,6 @@ class _Found:
                 self.add(branch)
         elif isinstance(view, forms.OneOfView):
             branches, is_exact = self._canonical.exclusive(resolved)
-            self.is_exact = self.is_exact and is_exact
             for branch in branches:
                 self.add(branch)
         elif isinstance(view, forms.TypedGroupView):
@@ -109,9 +115,10 @@ class _Found:
         elif isinstance(view, (forms.ArrayView, forms.ObjectView)):
             self.others.add("array" if isinstance(view, forms.ArrayView) else "object")
         elif not isinstance(view, forms.FalseView):
-            self.is_exact = False
+            is_exact = False
             for name in _ALL:
                 self._type(name)
+        return is_exact
 
     def _type(self, name: str) -> None:
         if name == "string":

@@ -101,11 +101,44 @@ def _without_conditions(schema: Any) -> Any:
 _HOLDING = frozenset({"if", "then", "else", "not", "oneOf", "contains", "propertyNames", *_UNEVALUATED})
 
 
+def widenable(schema: Any) -> Any:
+    """The schema, or one that admits at least as much, of which every part that is widened widens the whole.
+
+    A reference under a keyword that narrows would have to be to what it was: where there is one, such keywords go.
+    """
+    if not _narrows_by_reference(schema):
+        return schema
+    return _widened(_without_unevaluated(schema), _without_narrowing_references)
+
+
+def _narrows_by_reference(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_narrows_by_reference, value))
+    if not isinstance(value, dict):
+        return False
+    return any((key in _NARROWING and _refers(item)) or _narrows_by_reference(item) for key, item in value.items())
+
+
+def _without_narrowing_references(members: dict[str, Any]) -> dict[str, Any]:
+    gone = {key for key in _NARROWING & members.keys() if _refers(members[key])}
+    kept = {key: value for key, value in members.items() if key not in gone}
+    return _with_any_of(kept, members["oneOf"]) if "oneOf" in gone else kept
+
+
+def _refers(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_refers, value))
+    return isinstance(value, dict) and (not _REFERENCES.isdisjoint(value) or any(map(_refers, value.values())))
+
+
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+
+
 def weaker(schema: Any, pointer: str) -> Any:
     """The schema with what stands at the pointer (or around it) simplified, or replaced by ``true``.
 
     Only places where more values inside mean more values outside are touched, so the result admits all that the
-    schema does.
+    schema (a `widenable` one) does.
     """
     return _replaced(schema, list(_widening_prefix(pointer)))
 
@@ -152,9 +185,11 @@ def _simplified(schema: Any) -> Any:
 
 def _simplified_members(members: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in members.items() if key not in _EXCLUDING}
-    if "oneOf" in kept:
-        kept["allOf"] = [*kept.get("allOf", ()), {"anyOf": kept.pop("oneOf")}]
-    return kept
+    return _with_any_of(kept, kept.pop("oneOf")) if "oneOf" in kept else kept
+
+
+def _with_any_of(members: dict[str, Any], branches: Any) -> dict[str, Any]:
+    return {**members, "allOf": [*members.get("allOf", ()), {"anyOf": branches}]}
 
 
 def _widened(schema: Any, widen: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:

@@ -99,6 +99,24 @@ def test_guards_hold_what_is_inexact(schema: Any, valid: list[Any], invalid: lis
             assert (matcher.accept_all(list(text)) == len(text) and matcher.is_complete) == expected, text
 
 
+@pytest.mark.parametrize(
+    ("schema", "given"),
+    [
+        ({"allOf": [{"required": ["a"]}]}, {"x": -1, "a": "ab"}),
+        ({"allOf": [{"allOf": [{"properties": {"a": {}, "x": {}}}]}]}, {"x": -1, "a": "ab"}),
+        ({"prefixItems": [{"required": ["a"]}]}, [{"x": -1, "a": "ab"}]),
+        ({"prefixItems": [{}], "items": {"required": ["a"]}}, [{"x": 1}, {"x": -1, "a": "ab"}]),
+    ],
+)
+def test_keys_come_in_the_order_that_the_compiler_takes(schema: Any, given: Any) -> None:
+    lowered = lower(schema)
+    assert lowered.plain is not None
+    text = json.dumps(lowered.in_schema_order(given), separators=(",", ":")).encode()
+    matcher = json_matcher(lowered, byte_level())
+    assert matcher.accept_all(list(text)) == len(text)
+    assert matcher.is_complete
+
+
 def test_arguments_of_an_unsettled_choice_are_not_exact() -> None:
     assert not any(case.is_exact for case in argument_cases(UNSETTLED))
 

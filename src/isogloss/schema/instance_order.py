@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from jsonschema_rs import canonical as forms
 from isogloss.schema.canonical import Canonical
 from isogloss.schema.key_order import KeyOrder, local
 from isogloss.schema.plain_choices import branches_of
+from isogloss.schema.plain_form import items_of, only_part
 
 
 def ordered(canonical: Canonical, order: KeyOrder, instance: Any) -> Any:
@@ -26,12 +28,16 @@ def ordered_plainly(document: Mapping[str, Any], schema: Any, instance: Any) -> 
         return instance
     if "$ref" in schema:
         return ordered_plainly(document, local(document, schema["$ref"]), instance)
+    if (part := only_part(schema)) is not None:
+        return ordered_plainly(document, part, instance)
     for branch in branches_of(schema) or ():
         definitions = {key: document[key] for key in ("$schema", "$defs", "definitions") if key in document}
         if isinstance(branch, Mapping) and jsonschema_rs.is_valid({**definitions, **branch}, instance):
             return ordered_plainly(document, branch, instance)
     if isinstance(instance, list):
-        return [ordered_plainly(document, schema.get("items"), item) for item in instance]
+        first, others = items_of(schema)
+        schemas = itertools.chain(first, itertools.repeat(others))
+        return [ordered_plainly(document, schema, item) for schema, item in zip(schemas, instance, strict=False)]
     properties = schema.get("properties", {})
     names = dict.fromkeys([*properties, *schema.get("required", ()), *instance])
     others = next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from isogloss.constraints import Constraint, Matcher
 from isogloss.schema.lowering import lower
-from isogloss.schema.patterns import UnsupportedPatternError, strict_spelling, terminal
+from isogloss.schema.pattern_tree import UnsupportedPatternError
+from isogloss.schema.patterns import strict_spelling, terminal
 from isogloss.tokenizers import byte_level
 
 PATTERNS = [

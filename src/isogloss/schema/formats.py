@@ -14,7 +14,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-from isogloss.schema.patterns import IN_JSON, Spelling, terminal
+from isogloss.schema.pattern_spelling import IN_JSON, Spelling
+from isogloss.schema.patterns import terminal
 
 _DATE = (
     r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"

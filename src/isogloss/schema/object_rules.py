@@ -17,7 +17,9 @@ from jsonschema_rs import CanonicalSchema
 from jsonschema_rs import canonical as forms
 
 from isogloss.schema import scalar_terminals
-from isogloss.schema.patterns import UnsupportedPatternError, matches_all, terminal
+from isogloss.schema.pattern_placements import matches_all
+from isogloss.schema.pattern_tree import UnsupportedPatternError
+from isogloss.schema.patterns import terminal
 from isogloss.schema.rule_text import repeated, when
 
 if TYPE_CHECKING:

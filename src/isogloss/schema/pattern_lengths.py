@@ -5,16 +5,8 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from isogloss.schema.patterns import (
-    Choice,
-    Class,
-    Node,
-    Repeat,
-    Sequence,
-    UnsupportedPatternError,
-    has_assertion,
-    placements,
-)
+from isogloss.schema.pattern_placements import placements
+from isogloss.schema.pattern_tree import Choice, Class, Node, Repeat, Sequence, UnsupportedPatternError, has_assertion
 
 
 class Lengths(NamedTuple):

@@ -14,7 +14,8 @@ from typing import Any
 import jsonschema_rs
 
 from isogloss.schema.formats import GUARDED, KNOWN, format_alternatives
-from isogloss.schema.patterns import engine_pattern, matches_all
+from isogloss.schema.pattern_placements import matches_all
+from isogloss.schema.patterns import engine_pattern
 from isogloss.schema.plain_choices import BESIDE, branches_of
 
 BESIDE_ENUM = frozenset({"type", "minLength", "maxLength", "minimum", "maximum"})

@@ -12,7 +12,8 @@ from isogloss.schema import plain_form
 from isogloss.schema.exclusive import are_exclusive
 from isogloss.schema.formats import KNOWN, format_alternatives
 from isogloss.schema.pattern_lengths import leaves_some
-from isogloss.schema.patterns import engine_pattern, matches_all
+from isogloss.schema.pattern_placements import matches_all
+from isogloss.schema.patterns import engine_pattern
 from isogloss.schema.plain_choices import CHOICES, branches_of, may_be_spread
 from isogloss.schema.scalar_terminals import is_empty, strings_terminal
 

@@ -13,14 +13,9 @@ from jsonschema_rs import canonical as forms
 
 from isogloss.schema import decimals
 from isogloss.schema.formats import GUARDED, format_terminal
-from isogloss.schema.patterns import (
-    ANY_CHARACTER,
-    NUMERIC_ESCAPES,
-    SHORT_ESCAPES,
-    UnsupportedPatternError,
-    quoted_literal,
-    terminal,
-)
+from isogloss.schema.pattern_spelling import ANY_CHARACTER, NUMERIC_ESCAPES, SHORT_ESCAPES, quoted_literal
+from isogloss.schema.pattern_tree import UnsupportedPatternError
+from isogloss.schema.patterns import terminal
 
 if TYPE_CHECKING:
     from isogloss.schema.json_grammar import GrammarWriter

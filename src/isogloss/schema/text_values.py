@@ -18,7 +18,9 @@ from jsonschema_rs import canonical as forms
 from isogloss.schema import decimals, scalar_terminals
 from isogloss.schema.canonical import Canonical
 from isogloss.schema.formats import GUARDED, format_terminal
-from isogloss.schema.patterns import AS_TEXT, UnsupportedPatternError, terminal
+from isogloss.schema.pattern_spelling import AS_TEXT
+from isogloss.schema.pattern_tree import UnsupportedPatternError
+from isogloss.schema.patterns import terminal
 
 MAXIMUM_LENGTH = 10_000
 """Above it a bound on length is not counted by the grammar."""

@@ -10,21 +10,25 @@ import jsonschema_rs
 
 from isogloss.schema import plain_form
 from isogloss.schema.exclusive import are_exclusive
-from isogloss.schema.formats import KNOWN, format_alternatives
-from isogloss.schema.pattern_lengths import leaves_some
 from isogloss.schema.pattern_placements import matches_all
 from isogloss.schema.patterns import engine_pattern
 from isogloss.schema.plain_choices import CHOICES, branches_of, may_be_spread
-from isogloss.schema.scalar_terminals import is_empty, strings_terminal
+from isogloss.schema.plain_scalars import (
+    NUMBER_BOUNDS,
+    SPECIAL,
+    TYPES,
+    are_literals,
+    are_ordered_bounds,
+    is_number,
+    is_string,
+    named_types,
+)
 
 MAXIMUM_DEPTH = 60
 MAXIMUM_NODES = 10_000
 MAXIMUM_ITEMS = 1_024
 """Items are compiled one by one up to the bounds of an array."""
-MAXIMUM_VALUES = 5_000
-MAXIMUM_LENGTH = 100_000
 
-_TYPES = ("null", "boolean", "number", "integer", "string", "array", "object")
 _TAKEN = frozenset(
     {"type", "properties", "required", "additionalProperties", "patternProperties", "minProperties"}
     | {"items", "prefixItems", "additionalItems", "minItems", "maxItems"}
@@ -45,10 +49,6 @@ _RESPELLED = frozenset({"pattern", "oneOf", "allOf", "patternProperties", "minPr
 """Keywords for which the compiler has other words."""
 _DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0([467])|draft/(2019-09|2020-12))/schema#?")
 _REFERENCE = re.compile(r"#(?:/[A-Za-z0-9_$.:@+,=-]+)*")
-_SPECIAL = re.compile(r"[\"\\\x00-\x1f\x7f\ud800-\udfff]")
-"""Characters that compact JSON may not have as they are, or that the compiler does not take so."""
-_NUMBER_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_LITERAL_TYPES: dict[type, str] = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
 _SCALARS = ("null", "boolean", "number", "integer", "string")
 _OF_CONTAINERS = frozenset(
     {"properties", "required", "additionalProperties", "patternProperties", "minProperties"}
@@ -152,7 +152,9 @@ class Scan:
             if choice in taken:
                 return may_be_spread(schema, choice, taken) and self._choice(schema, taken, choice, depth)
         if "enum" in taken or "const" in taken:
-            return self._literals(schema, taken)
+            if len(taken) > 1 and "const" not in taken:
+                self.has_another_form = True
+            return are_literals(schema, taken)
         return self._typed(schema, taken, depth)
 
     def _anything(self) -> None:
@@ -194,7 +196,7 @@ class Scan:
 
     def _is_of(self, branch: Any, types: Any, hops: int = 0) -> bool:
         """Whether a branch has values of the types that stand beside the choice, as far as it says which it has."""
-        allowed = _named(types)
+        allowed = named_types(types)
         if isinstance(branch, dict) and isinstance(branch.get("$ref"), str):
             branch = self._target(branch["$ref"])
         if not isinstance(branch, dict):
@@ -207,32 +209,14 @@ class Scan:
             return "properties" in branch
         if isinstance(named, str):
             return named in allowed
-        return isinstance(named, list) and bool(named) and allowed >= _named(named)
-
-    def _literals(self, schema: dict[str, Any], taken: set[str]) -> bool:
-        if "const" in taken:
-            if taken - {"type", "const"}:
-                return False
-            values = [schema["const"]]
-            if "type" in taken and _LITERAL_TYPES.get(type(values[0])) not in _named(schema["type"]):
-                return False
-        else:
-            beside = taken - {"enum"}
-            if beside:
-                self.has_another_form = True
-                if beside - plain_form.BESIDE_ENUM or not _are_bounds(schema):
-                    return False
-            if not isinstance(schema["enum"], list) or not 0 < len(schema["enum"]) <= MAXIMUM_VALUES:
-                return False
-            values = plain_form.literal_values(schema)
-        return bool(values) and all(map(_is_simple, values))
+        return isinstance(named, list) and bool(named) and allowed >= named_types(named)
 
     def _typed(self, schema: dict[str, Any], taken: set[str], depth: int) -> bool:
         types = schema.get("type")
         if isinstance(types, str):
             types = (types,)
         elif types is None:
-            types = _TYPES
+            types = TYPES
             self._anything()
         if not isinstance(types, (list, tuple)) or not types:
             return False
@@ -244,39 +228,19 @@ class Scan:
                 if not self._array(schema, taken, depth):
                     return False
             elif name == "string":
-                if not self._string(schema, taken):
+                if "format" in taken:  # the compiler refuses those that it does not know, of strings alone
+                    self.has_another_form = True
+                if not is_string(schema, taken, formats=self.formats):
                     return False
             elif name in ("number", "integer"):
-                if not self._number(schema, taken, integers=name == "integer"):
+                bounds = taken & NUMBER_BOUNDS
+                if name == "number" or len(bounds) < 2:  # two are one at each end, or are not taken
+                    self.open_numbers = True
+                if not is_number(schema, bounds, integers=name == "integer"):
                     return False
             elif name not in ("null", "boolean"):
                 return False
         return True
-
-    def _string(self, schema: dict[str, Any], taken: set[str]) -> bool:
-        if not _ordered_bounds(schema, "minLength", "maxLength", MAXIMUM_LENGTH):
-            return False
-        pattern = schema.get("pattern")
-        name = schema.get("format") if self.formats else None
-        if "format" in taken:  # the compiler refuses those that it does not know, of strings alone
-            self.has_another_form = True
-        if not isinstance(name, str) or name not in KNOWN:
-            name = None
-        if pattern is None and name is None:
-            return True
-        if pattern is not None and (not isinstance(pattern, str) or engine_pattern(pattern) is None):
-            return False
-        if name is not None and not plain_form.is_spelled(name):
-            return False
-        is_bounded = "maxLength" in taken or bool(schema.get("minLength"))
-        if name is None and not is_bounded:
-            return True
-        if name is not None and pattern is None and not is_bounded:
-            return True
-        alternatives = ((),) if name is None else format_alternatives(name)
-        own = () if pattern is None else (pattern,)
-        bounds = (schema.get("minLength", 0), schema.get("maxLength"))
-        return any(_has_strings((*own, *patterns), *bounds) for patterns in alternatives)
 
     def _object(self, schema: dict[str, Any], taken: set[str], depth: int) -> bool:
         properties = schema.get("properties", _NOTHING)
@@ -285,7 +249,7 @@ class Scan:
         if not isinstance(properties, dict) or not isinstance(required, (list, tuple)):
             return False
         names = list(properties)
-        if not all(isinstance(name, str) for name in required) or _SPECIAL.search("".join([*names, *required])):
+        if not all(isinstance(name, str) for name in required) or SPECIAL.search("".join([*names, *required])):
             return False
         if schema.get("patternProperties"):
             if not self._keys_of_a_pattern(schema, depth):
@@ -343,7 +307,7 @@ class Scan:
         return is_plain
 
     def _array(self, schema: dict[str, Any], taken: set[str], depth: int) -> bool:
-        if not _ordered_bounds(schema, "minItems", "maxItems", MAXIMUM_ITEMS):
+        if not are_ordered_bounds(schema, "minItems", "maxItems", MAXIMUM_ITEMS):
             return False
         if isinstance(schema.get("items"), list) and not self._has_item_lists:
             return False
@@ -363,48 +327,6 @@ class Scan:
             return True
         return self._schema(rest, depth + 1) if least > len(prefix) else self._left_out(rest, depth)
 
-    def _number(self, schema: dict[str, Any], taken: set[str], *, integers: bool) -> bool:
-        bounds = taken & _NUMBER_BOUNDS
-        if not bounds:
-            self.open_numbers = True
-            return True
-        if len(bounds & {"minimum", "exclusiveMinimum"}) > 1 or len(bounds & {"maximum", "exclusiveMaximum"}) > 1:
-            return False
-        for name in bounds:
-            value = schema[name]
-            if type(value) is not int and (integers or type(value) is not float):
-                return False
-            if not -1e15 < value < 1e15:
-                return False
-        low = schema.get("minimum", schema.get("exclusiveMinimum"))
-        high = schema.get("maximum", schema.get("exclusiveMaximum"))
-        if not integers or low is None or high is None:
-            self.open_numbers = True
-        if low is None or high is None:
-            return True
-        slack = len(bounds & {"exclusiveMinimum", "exclusiveMaximum"})
-        return bool(low + slack <= high if integers else low < high or (low == high and not slack))
-
-
-def _named(types: Any) -> set[str]:
-    """The types that a ``type`` names, ``integer`` with ``number``."""
-    found = {types} if isinstance(types, str) else {name for name in types if isinstance(name, str)}
-    return found | {"integer"} if "number" in found else found
-
-
-def _are_bounds(schema: dict[str, Any]) -> bool:
-    """Whether the keywords beside an ``enum`` are what they should be."""
-    types = schema.get("type", "string")
-    return (isinstance(types, (str, list)) and set(_named(types)) <= set(_TYPES)) and all(
-        type(schema[key]) is int and schema[key] >= 0 for key in ("minLength", "maxLength") if key in schema
-    )
-
-
-def _has_strings(patterns: tuple[str, ...], low: int, high: int | None) -> bool:
-    """Whether some string within bounds matches all patterns."""
-    known = leaves_some(patterns[0], low, high) if len(patterns) == 1 else None
-    return not is_empty(strings_terminal(patterns, low, high)) if known is None else known
-
 
 def _matched(pattern: str, names: Iterable[str]) -> list[str]:
     validator = jsonschema_rs.validator_for({"pattern": pattern})
@@ -419,17 +341,3 @@ def _is_silent_on(schema: Any, other: Any) -> bool:
         and schema.keys() & _TAKEN <= _OF_CONTAINERS
         and other.get("type") in _SCALARS
     )
-
-
-def _is_simple(value: Any) -> bool:
-    kind = _LITERAL_TYPES.get(type(value))
-    if kind == "string":
-        return _SPECIAL.search(value) is None
-    return kind is not None and (kind != "integer" or abs(value) <= 1 << 53)
-
-
-def _ordered_bounds(schema: dict[str, Any], low_name: str, high_name: str, most: int) -> bool:
-    low, high = schema.get(low_name, 0), schema.get(high_name)
-    if type(low) is not int or not 0 <= low <= most:
-        return False
-    return high is None or (type(high) is int and low <= high <= most)

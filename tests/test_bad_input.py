@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from enum import Enum
 from types import FrameType
 from typing import Any
 
@@ -97,3 +98,17 @@ def calls_made(dialect: Dialect, output: str) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+class Word(str, Enum):
+    HELLO = "Hello"
+
+
+@EVERY_DIALECT
+def test_pieces_are_text(name: str) -> None:
+    dialect = get_dialect(name)
+    assert scan(dialect, [Word.HELLO]) == scan(dialect, ["Hello"])
+    for control in ((), dialect.markers.special):
+        for piece in (b"Hello", None, 5, ["Hello"]):
+            with pytest.raises(TypeError, match=r"Expected a piece of output as `str` or `Piece`, got `\w+`"):
+                dialect.scanner(control=control).feed(piece)  # type: ignore[arg-type]

@@ -233,7 +233,8 @@ def cuts(text: str, most: int = 400, seed: int = 0) -> Iterator[list[str]]:
 
 
 def check_conservation(output: str, events: Sequence[Event]) -> None:
-    """Law 5: spans tile the output, every start has one end or a `Malformed`, deltas spell the arguments."""
+    """Law 5: spans tile the output, every start has one end or a `Malformed`, deltas spell the arguments, and what is
+    malformed is there as it was written."""
     end = 0
     open_calls: dict[int, list[str]] = {}
     seen: set[int] = set()
@@ -250,8 +251,11 @@ def check_conservation(output: str, events: Sequence[Event]) -> None:
         elif isinstance(event, ToolCallEnd):
             written = "".join(open_calls.pop(event.index))
             assert json.loads(written) == event.arguments, f"{written} is not {event.arguments}"
-        elif isinstance(event, Malformed) and event.index is not None:
-            open_calls.pop(event.index)
+        elif isinstance(event, Malformed):
+            assert event.raw, f"{event} has no raw text"
+            assert output[: event.end].endswith(event.raw), f"{event} is not what the output says"
+            if event.index is not None:
+                open_calls.pop(event.index)
     assert not open_calls, f"calls {sorted(open_calls)} neither end nor are malformed"
     assert isinstance(events[-1], Finish), "the last event is not Finish"
     assert end == len(output), f"the spans end at {end}, the output at {len(output)}"

@@ -132,7 +132,7 @@ class CodeMarks:
                     self._settle()
             elif part == "\n":
                 self._line_ends()
-            elif not part.isspace():
+            else:
                 self._says(part)
         self.pending = self._run > 0 or self._span > 0 or self._line > 0 or (self._depth > 0 and self._is_fresh)
 
@@ -185,6 +185,6 @@ class CodeMarks:
 
     def _says(self, text: str) -> None:
         if self._line:
-            self._language = (self._language + text)[:LONGEST_LANGUAGE]
-        else:
+            self._language = (self._language + text).lstrip()[:LONGEST_LANGUAGE]
+        elif not text.isspace():
             self._is_fresh = self._is_blank = False

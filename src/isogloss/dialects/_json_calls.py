@@ -74,6 +74,8 @@ class JsonCallScanner(StreamScanner):
             self._pos += 1
             self._envelope_done()
         else:
+            if self._raw is None:  # behind an object of the array
+                self._open(self._pos)
             self._fault(f"{char!r} where a JSON object was expected")
         return True
 

@@ -119,7 +119,7 @@ class StreamScanner:
     def feed(self, piece: str | Piece) -> list[Event]:
         """Every event that this piece of the output settles. Never raises on the model's text."""
         if type(piece) is not str:
-            piece = self._admit(piece)  # type: ignore[arg-type]
+            piece = self._admit(piece)
         elif self.control and not piece.isascii():
             piece = without_forgeries(piece)
         if len(piece) > LONGEST_PIECE:
@@ -164,7 +164,12 @@ class StreamScanner:
         """How many characters of the output are held back."""
         return len(self._text) - self._pos
 
-    def _admit(self, piece: Piece) -> str:
+    def _admit(self, piece: object) -> str:
+        """What goes into the buffer for a piece that is not plain text."""
+        if isinstance(piece, str):
+            piece = Piece(str.__str__(piece))
+        elif not isinstance(piece, Piece):
+            raise TypeError(f"Expected a piece of output as `str` or `Piece`, got `{type(piece).__name__}`")
         if not piece.is_control or piece.text not in self.control:
             return without_forgeries(piece.text) if self.control else piece.text
         self._has_controls = True
@@ -380,14 +385,15 @@ class StreamScanner:
         self._started = False
 
     def _malformed(self, reason: str, end: int) -> None:
-        """What was opened is no call: report its raw text up to ``end`` of the buffer."""
+        """What was opened is no call: report its raw text up to ``end`` of the buffer, if there is any."""
         end += self._base
         raw = "".join(self._raw or ())[: end - self._raw_start]
-        index = self._index if self._started else None
-        if self._has_controls:
-            raw, reason = without_stand_ins(raw), without_stand_ins(reason)
-        self._out.append(Malformed(raw, reason, index, self._mark, end))
-        self._mark = end
+        if raw:
+            index = self._index if self._started else None
+            if self._has_controls:
+                raw, reason = without_stand_ins(raw), without_stand_ins(reason)
+            self._out.append(Malformed(raw, reason, index, self._mark, end))
+            self._mark = end
         self._close()
 
     def _discard(self, reason: str, until: Lexicon | None) -> None:

@@ -148,6 +148,22 @@ def test_an_id_outside_the_vocabulary_is_replaced_and_noted() -> None:
     ]
 
 
+def test_damage_is_noted_where_it_is_however_ids_are_batched() -> None:
+    tokenizer = byte_level()
+    ids = [*b"ab", 0xFF, *"\ufffd".encode(), *b"c", 0xE2, *b"d"]
+    expected = [("bytes that are no UTF-8 were replaced", "\ufffd", place) for place in (2, 5)]
+    for size in (1, 2, 4, len(ids)):
+        scanner = TokenScanner(get_dialect("hermes"), tokenizer)
+        events = fed(scanner, [ids[at : at + size] for at in range(0, len(ids), size)])
+        assert collect(events).text == "ab\ufffd\ufffdc\ufffdd"
+        assert [(repair.reason, repair.raw, repair.start) for repair in scanner.repairs] == expected
+
+
+def test_a_replacement_character_of_the_model_is_no_damage() -> None:
+    scanner = TokenScanner(get_dialect("hermes"), byte_level(), strict=True)
+    assert collect(fed(scanner, list("\ufffd".encode()))).text == "\ufffd"
+
+
 def test_half_a_character_at_the_end_of_a_message_is_replaced_and_noted() -> None:
     tokenizer = byte_level(sorted(HARMONY.markers.special))
     special = tokenizer.special_tokens

@@ -25,6 +25,10 @@ from isogloss.messages import Tool
 from isogloss.tokenizers import Tokenizer
 
 _REPLACEMENT = "\ufffd"
+_DAMAGE = "\udfff"
+"""Stands for bytes that are no UTF-8 while they are decoded, since the text itself may hold `_REPLACEMENT`."""
+
+codecs.register_error("isogloss.damage", lambda error: (_DAMAGE, getattr(error, "end", 0)))
 
 
 class DamagedOutputError(OutputError):
@@ -93,7 +97,7 @@ class TokenScanner:
         self._texts = _texts_of(vocabulary)
         self._token_bytes = tokenizer.token_bytes
         self._control = {token: Piece(text, True) for text, token in tokenizer.special_tokens.items()}
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = codecs.getincrementaldecoder("utf-8")("isogloss.damage")
         self._is_cut = False
         self._own_repairs: list[Repair] = []
         self._position = 0
@@ -164,32 +168,34 @@ class TokenScanner:
                 yield from self._decoded(run)
                 yield from self._flushed()
                 run.clear()
-                self._note(f"the id {token} is outside the vocabulary", _REPLACEMENT)
+                self._note(f"the id {token} is outside the vocabulary")
                 yield Piece(_REPLACEMENT)
                 continue
             run.append(data)
         yield from self._decoded(run)
 
     def _decoded(self, run: list[bytes]) -> Iterator[Piece]:
-        data = b"".join(run)
-        text = self._decoder.decode(data)
+        text = self._decoder.decode(b"".join(run))
         self._is_cut = self._decoder.getstate()[0] != b""
-        if text:
-            if _REPLACEMENT in text and _REPLACEMENT.encode() not in data:
-                self._note("bytes that are no UTF-8 were replaced", text)
-            yield Piece(text)
+        yield from self._mended(text, "bytes that are no UTF-8 were replaced")
 
     def _flushed(self) -> Iterator[Piece]:
         """What is left of a character that was cut."""
         text = self._decoder.decode(b"", True)
         self._decoder.reset()
         self._is_cut = False
-        if text:
-            self._note("a character that was cut short was replaced", text)
-            yield Piece(text)
+        yield from self._mended(text, "a character that was cut short was replaced")
 
-    def _note(self, reason: str, raw: str) -> None:
-        self.repairs.append(Repair(reason, raw, self._position))
+    def _mended(self, text: str, reason: str) -> Iterator[Piece]:
+        place = text.find(_DAMAGE)
+        while place >= 0:
+            self._note(reason, place)
+            place = text.find(_DAMAGE, place + 1)
+        if text:
+            yield Piece(text.replace(_DAMAGE, _REPLACEMENT))
+
+    def _note(self, reason: str, offset: int = 0) -> None:
+        self.repairs.append(Repair(reason, _REPLACEMENT, self._position + offset))
 
     def _check(self, events: list[Event], noted: int) -> None:
         if not self.strict:

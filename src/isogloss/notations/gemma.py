@@ -37,7 +37,8 @@ from isogloss.schema.view import SchemaView
 
 NOT_CLOSED: Final = "the call was not closed before the next one"
 
-_KEY = r"[^\s,:={}\[\]<>\"'\ud800-\udfff]{1,128}"
+_KEY = r"(?!\ufeff)[^\s,:={}\[\]<>\"'\ud800-\udfff]{1,128}"
+"""Without delimiters. A byte order mark in front of a key is read as white space."""
 _key = re.compile(_KEY).match
 _is_key = re.compile(_KEY).fullmatch
 

@@ -253,6 +253,20 @@ def test_law_3_for_schemas_that_permit_what_the_format_has_to_forbid(name: str) 
 
 
 @EVERY_DIALECT
+@pytest.mark.parametrize("tool", ["a+b", "1", ":", "-", "a.b/c@d:0", "null", "lambda"])
+def test_law_3_for_names_of_tools_that_the_format_may_not_carry(name: str, tool: str) -> None:
+    tools = (Tool(tool, "", strict({"on": {"type": "boolean"}})),)
+    try:
+        check_round_trip(get_dialect(name), AssistantMessage(tool_calls=(ToolCall("", tool, {"on": True}),)), tools)
+    except UnrepresentableError:
+        with pytest.raises(UnrepresentableError):
+            get_dialect(name).constraint(tools, "required")
+        return
+    for seed in range(3):
+        check_generated(get_dialect(name), tools, seed, tool_choice="required", reasoning=False)
+
+
+@EVERY_DIALECT
 def test_law_3_what_the_choice_forbids_is_refused(name: str) -> None:
     dialect = get_dialect(name)
     one = AssistantMessage(tool_calls=(BOUND_CALLS[0],))

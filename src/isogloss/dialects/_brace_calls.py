@@ -126,13 +126,19 @@ def write_calls(writer: PromptWriter, calls: Sequence[ToolCall], tools: Sequence
     """Calls between their tokens. Raises `UnrepresentableError`."""
     schemas = {tool.name: tool.parameters for tool in tools}
     for call in calls:
-        if _is_name(call.name) is None:
-            raise UnrepresentableError(f"A `call:NAME` cannot carry the name {call.name!r}")
+        opening = write_opening(call.name)
         view = shared_view(schemas[call.name]) if call.name in schemas else None
         writer.marker(markers["call"])
-        writer.text(f"call:{call.name}")
+        writer.text(opening)
         write_braces(writer, call.arguments, view, markers)
         writer.marker(markers["call_close"])
+
+
+def write_opening(name: str) -> str:
+    """What stands in front of the arguments. Raises `UnrepresentableError` for a name that it cannot carry."""
+    if _is_name(name) is None:
+        raise UnrepresentableError(f"A `call:NAME` cannot carry the name {name!r}")
+    return f"call:{name}"
 
 
 def write_results(writer: PromptWriter, results: Sequence[ToolMessage], markers: Markers) -> None:

@@ -172,12 +172,21 @@ class PythonCallScanner(StreamScanner):
 
 def write_call(call: ToolCall, name: str, quote: str = '"', words: Mapping[bool | None, str] = PYTHON_WORDS) -> str:
     """A call of ``name`` with the arguments of ``call``. Raises `UnrepresentableError` for what is no name."""
-    if _is_name(name) is None:
-        raise UnrepresentableError(f"No Python function can stand for the name {call.name!r}")
-    return f"{name}({write_arguments(call.arguments, quote, words)})"
+    return f"{_opening(name)}{write_arguments(call.arguments, quote, words)})"
 
 
 def call_grammar(tools: Sequence[Tool], parallel: bool, grammar: PythonGrammar, between: Term | None = None) -> Term:
-    """One call, or several with commas (or ``between``) between them."""
-    call = choice(*[sequence(Literal(f"{tool.name}("), grammar.call(tool.parameters)) for tool in tools])
+    """One call, or several with commas (or ``between``) between them. Raises as `one_call_grammar` does."""
+    call = one_call_grammar(tools, grammar)
     return sequence(call, Repeat(sequence(between or grammar.comma, call))) if parallel else call
+
+
+def one_call_grammar(tools: Sequence[Tool], grammar: PythonGrammar, module: str = "") -> Term:
+    """A call of one of the tools, of that module. Raises `UnrepresentableError` for a name that is none in Python."""
+    return choice(*[sequence(Literal(_opening(module + tool.name)), grammar.call(tool.parameters)) for tool in tools])
+
+
+def _opening(name: str) -> str:
+    if _is_name(name) is None:
+        raise UnrepresentableError(f"No Python function can stand for the name {name!r}")
+    return f"{name}("

@@ -26,7 +26,7 @@ from typing import ClassVar
 from isogloss.dialects._code_marks import CodeMarks
 from isogloss.dialects._lexicon import Found, Lexicon
 from isogloss.dialects._markers import REFUSALS, Markers
-from isogloss.dialects._python_calls import PythonCallScanner, write_call
+from isogloss.dialects._python_calls import PythonCallScanner, one_call_grammar, write_call
 from isogloss.dialects._role_turns import RoleTurnsDialect
 from isogloss.dialects._scanner import Prose
 from isogloss.dialects._told import paragraphs
@@ -181,7 +181,7 @@ class Gemini(RoleTurnsDialect):
 
     def call_grammar(self, tools: Sequence[Tool], parallel: bool) -> Term:
         grammar = PythonGrammar()
-        call = choice(*[sequence(Literal(f"{MODULE}{t.name}("), grammar.call(t.parameters)) for t in tools])
+        call = one_call_grammar(tools, grammar, MODULE)
         several = sequence(Literal("["), call, Repeat(sequence(grammar.comma, call)), Literal("]"))
         return sequence(choice(call, several) if parallel else call, Literal("\n"), Literal(FENCE))
 

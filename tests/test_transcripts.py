@@ -143,3 +143,27 @@ def test_instructions_around_the_tools_are_kept() -> None:
 def test_what_holds_no_conversation(transcript: dict[str, Any]) -> None:
     with pytest.raises(ConversationError):
         read_transcript(get_dialect("hermes"), transcript)
+
+
+FENCED = 'Look:\n\n```tool_call\n<tool_call>\n{"name": "look_up", "arguments": {}}\n</tool_call>\n```'
+A_CALL = '[look_up(word="a")]'
+
+
+@pytest.mark.parametrize(
+    ("transcript", "target"),
+    [
+        ({"output": FENCED}, "functiongemma"),
+        ({"output": A_CALL}, "pythonic"),
+        ({"messages": [{"role": "assistant", "content": A_CALL}]}, "pythonic"),
+    ],
+)
+def test_text_that_would_hide_a_call_or_be_one_is_a_loss(transcript: dict[str, Any], target: str) -> None:
+    done = Converter(get_dialect("qwen3"), get_dialect(target)).convert({**transcript, "tools": TOOLS})
+    assert done.transcript is None
+    assert [loss.reason for loss in done.losses] == [f"With this text, {target} would read other calls"]
+
+
+@pytest.mark.parametrize("tools", [5, True, {"type": "function"}, "look_up"])
+def test_tools_that_are_no_array(tools: object) -> None:
+    with pytest.raises(ConversationError, match="Expected `array`"):
+        Converter(get_dialect("qwen3"), get_dialect("hermes")).convert({"output": "Hi", "tools": tools})

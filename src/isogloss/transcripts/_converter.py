@@ -80,10 +80,12 @@ class Converter:
     def _output(self, transcript: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
         tools = _tools(transcript)
         turn = self._turn(transcript["output"], tools, "/output", losses, transcript.get("starts_in", "text"))
-        converted = {**transcript, "output": self.target.render_output(turn, tools)}
-        prompt = self.target.render(Conversation((UserMessage(""),), tools)).text
-        if "starts_in" in transcript or self.target.starts_in(prompt) != "text":
-            converted["starts_in"] = self.target.starts_in(prompt)
+        output = self.target.render_output(turn, tools)
+        starts_in = self.target.starts_in(self.target.render(Conversation((UserMessage(""),), tools)).text)
+        self._check_calls(turn, output, tools, "/output", starts_in)
+        converted = {**transcript, "output": output}
+        if "starts_in" in transcript or starts_in != "text":
+            converted["starts_in"] = starts_in
         return converted
 
     def _messages(self, transcript: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
@@ -96,7 +98,9 @@ class Converter:
                 continue
             self._write_results(results, messages, pointer, losses)
             if isinstance(said, AssistantMessage):
-                messages.append({"role": "assistant", "content": self._written(said, tools)})
+                written = self._written(said, tools)
+                self._check_calls(said, written, tools, f"{pointer}/content")
+                messages.append({"role": "assistant", "content": written})
             elif message.get("role") in ("system", "developer"):
                 messages.append({**message, "content": self._instructions(message.get("content") or "", tools)})
             else:
@@ -149,6 +153,16 @@ class Converter:
         visible = "\n".join([text for text in (said, calls) if text])
         return self.target.render_reasoning(turn.reasoning) + visible
 
+    def _check_calls(
+        self, turn: AssistantMessage, written: str, tools: Sequence[Tool], pointer: str, starts_in: str = "text"
+    ) -> None:
+        """Raise where the text of the turn hides its calls (in a code fence, say) or is a call itself."""
+        found = self.target.parse(written, tools, starts_in=starts_in)
+        if [(call.name, call.arguments) for call in found.tool_calls] != [
+            (call.name, call.arguments) for call in turn.tool_calls
+        ]:
+            raise UnrepresentableError(f"With this text, {self.target.name} would read other calls", pointer=pointer)
+
     def _turn(
         self, output: str, tools: Sequence[Tool], pointer: str, losses: list[Loss], starts_in: str = "text"
     ) -> AssistantMessage:
@@ -200,6 +214,8 @@ def _assigned(result: ToolMessage, pending: list[ToolCall]) -> ToolMessage:
 
 def _tools(transcript: Mapping[str, Any]) -> tuple[Tool, ...]:
     tools = transcript.get("tools") or ()
+    if not isinstance(tools, Sequence) or isinstance(tools, str):
+        raise ConversationError(f"Expected `array`, got `{type(tools).__name__}`", pointer="/tools")
     try:
         return tuple(Tool.from_openai(tool) for tool in tools)
     except RequestError as error:

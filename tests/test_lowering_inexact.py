@@ -84,6 +84,15 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
         [{"a": [1, 1]}, {}],
         [{"a": [1]}, {"a": 5}],
     ),
+    (
+        "exclusion of what no canonical form holds, beside items that only a contains evaluates",
+        {
+            "allOf": [{"oneOf": [{"contains": True, "unevaluatedItems": False}]}],
+            "not": {"contains": {"uniqueItems": True}, "maxContains": 2},
+        },
+        [[0, "a", ["xyz"]]],
+        [[0], [0, 1], {}, 1],
+    ),
 ]
 
 

@@ -184,7 +184,7 @@ def _simplified(schema: Any) -> Any:
 
 
 def _simplified_members(members: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in members.items() if key not in _EXCLUDING}
+    kept = {key: value for key, value in members.items() if key not in _EXCLUDING and key not in _UNEVALUATED}
     return _with_any_of(kept, kept.pop("oneOf")) if "oneOf" in kept else kept
 
 

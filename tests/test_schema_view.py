@@ -344,3 +344,11 @@ JUNK = st.recursive(
 @given(JUNK)
 def test_anything_has_a_view(schema: object) -> None:
     everything(SchemaView(schema))
+
+
+def test_a_branch_that_no_value_is_of_declares_nothing() -> None:
+    impossible = {"type": "string", "anyOf": [{"properties": {"b": {"type": "null"}}, "type": "object"}]}
+    view = SchemaView({"anyOf": [impossible, {"type": "object", "properties": {"b": {"type": "string"}}}]})
+    member = view.member("b")
+    assert member is not None
+    assert member.types == {"string"}

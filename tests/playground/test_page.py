@@ -205,6 +205,7 @@ def test_raw_output_is_shown_while_it_comes_and_can_be_stopped(open_page: OpenPa
         expect(page.locator("#send")).to_be_visible()
         expect(page.locator("#log .turn.assistant")).to_contain_text("ended: stopped")
         assert hold.left.wait(20)
+        page.close()  # before its server: what the page still asks is no complaint
 
 
 def test_a_failure_is_told_and_what_was_said_is_not_lost(open_page: OpenPage) -> None:
@@ -215,6 +216,7 @@ def test_a_failure_is_told_and_what_was_said_is_not_lost(open_page: OpenPage) ->
         page.press("#message", "Enter")
         expect(page.locator("#notice")).to_contain_text("died")
         expect(page.locator("#message")).to_have_value("Tell me")
+        page.close()
 
 
 def test_what_models_write_is_never_markup_of_the_page(open_page: OpenPage) -> None:
@@ -403,6 +405,7 @@ def test_a_key_is_asked_for_and_kept_out_of_the_link(open_page: OpenPage) -> Non
         expect(page.locator("#copy-link")).not_to_have_text("Copy link")
         assert "secret" not in page.url
         assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
+        page.close()
 
 
 def test_everything_works_by_keyboard(open_page: OpenPage) -> None:

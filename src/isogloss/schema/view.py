@@ -580,13 +580,13 @@ def _declared_in_unions(view: SchemaView) -> dict[str, list[Any]]:
 
 
 def _with_branches(view: SchemaView) -> list[SchemaView]:
-    """The view, then the branches of its unions and theirs, each once."""
+    """The view, then the branches of its unions and theirs, each once, but for those that no value is of."""
     found = [view]
     seen = {id(view)}
     pending = list(_branches(view))[::-1]
     while pending and len(found) < _MOST_BRANCHES:
         branch = pending.pop()
-        if id(branch) not in seen:
+        if id(branch) not in seen and branch.types:
             seen.add(id(branch))
             found.append(branch)
             pending.extend(list(_branches(branch))[::-1])

@@ -491,6 +491,21 @@ def test_what_the_strict_form_permits_the_schema_permits(schema: Any, data: st.D
     assert jsonschema_rs.is_valid(whole, without_placeholders(SchemaView(whole), value)), (result, value)
 
 
+@pytest.mark.parametrize("impossible", [{"type": "string"}, {"const": {"a": 1}}, {"enum": ["a"]}])
+def test_a_branch_that_no_value_is_of_makes_no_null_of_a_placeholder(impossible: Any) -> None:
+    text = {"type": "object", "properties": {"b": {"type": "string"}}}
+    null = {"allOf": [impossible], "anyOf": [{"$ref": "#/$defs/a"}, {"type": "integer"}]}
+    view = SchemaView({"anyOf": [null, text], "$defs": DEFINITIONS})
+    assert without_placeholders(view, {"b": None}) == {}
+    assert without_placeholders(SchemaView({"anyOf": [DEFINITIONS["b"], text]}), {"b": None}) == {}
+
+
+def test_a_null_that_some_branch_means_stays() -> None:
+    text = {"type": "object", "properties": {"b": {"type": "string"}}}
+    view = SchemaView({"anyOf": [{"$ref": "#/$defs/a"}, text], "$defs": DEFINITIONS})
+    assert without_placeholders(view, {"b": None}) == {"b": None}
+
+
 def test_schemas_from_the_wild() -> None:
     """All of them have a strict form; where nothing got lost, it takes what they take, with null for what is absent."""
     if not MASKBENCH.exists():

@@ -6,6 +6,9 @@ import json
 from functools import lru_cache
 from typing import Any, TypeVar, cast, overload
 
+import jsonschema_rs
+from jsonschema_rs import canonical as forms
+
 from isogloss.errors import OutputError
 from isogloss.schema.strict_form import ROOT_PROPERTY, is_wrapped
 from isogloss.schema.types import adapter_of, plain_schema
@@ -75,7 +78,23 @@ def without_placeholders(view: SchemaView | None, value: Any) -> Any:
 
 def _is_placeholder(view: SchemaView, name: str) -> bool:
     member = view.member(name)
-    return name not in view.required and member is not None and not member.allows_null
+    if name in view.required or member is None:
+        return False
+    return not member.allows_null or not _may_be_null(view, name)
+
+
+@lru_cache(maxsize=256)
+def _may_be_null(view: SchemaView, name: str) -> bool:
+    """Whether some value has null under that name: the branch of a union that says so may be one that none is of."""
+    own = view.properties.get(name)
+    if own is not None and own.allows_null and not view.unions:
+        return True
+    of_null = {"type": "object", "properties": {name: {"type": "null"}}, "required": [name]}
+    try:
+        both = jsonschema_rs.canonicalize(view.standalone()).intersect(jsonschema_rs.canonicalize(of_null))
+    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+        return True
+    return both.kind != forms.CanonicalKind.FALSE
 
 
 def _read(text: str) -> Any:

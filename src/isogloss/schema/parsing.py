@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast, overload
 import jsonschema_rs
 from jsonschema_rs import canonical as forms
 
-from isogloss.errors import OutputError
+from isogloss.errors import OutputError, SchemaTooComplexError
 from isogloss.schema.strict_form import ROOT_PROPERTY, is_wrapped
 from isogloss.schema.types import adapter_of, plain_schema
 from isogloss.schema.values import contains, read_json
@@ -92,7 +92,7 @@ def _may_be_null(view: SchemaView, name: str) -> bool:
     of_null = {"type": "object", "properties": {name: {"type": "null"}}, "required": [name]}
     try:
         both = jsonschema_rs.canonicalize(view.standalone()).intersect(jsonschema_rs.canonicalize(of_null))
-    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+    except (SchemaTooComplexError, ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
         return True
     return both.kind != forms.CanonicalKind.FALSE
 

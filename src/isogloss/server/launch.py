@@ -84,7 +84,7 @@ async def _serve(options: ServeOptions, listener: socket.socket) -> None:
         told = f"Serving {model.id} ({dialect.name} on {engine.name}) at {_address(listener)}/v1"
         if model.settings:
             told += "\nwith " + ", ".join(f"{name}={value}" for name, value in model.settings.items())
-        gc.freeze()  # what is there stays: to look through it again would hold up all streams for a tenth of a second
+        gc.freeze()  # what is there stays: to look through it again would hold up all streams
         await _Server(server_config(app, options.server), told).serve(sockets=[listener])
     finally:
         await engine.close()

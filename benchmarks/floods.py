@@ -1,4 +1,5 @@
-"""Floods: what a 4-character delta costs every dialect at its worst: `python -m benchmarks floods [DIALECT ...]`.
+"""Floods: what a 4-character delta costs every dialect at its worst: `python -m benchmarks floods [DIALECT ...]`, and
+with ``--compiled`` from a wheel with compiled scanners.
 
 One argument of up to 2 MB, text, reasoning, and outputs that are all markers or headers that never end. No peer has a
 part in it, and it takes minutes, so it is no subject of `python -m benchmarks`.
@@ -6,9 +7,11 @@ part in it, and it takes minutes, so it is no subject of `python -m benchmarks`.
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Sequence
 
+from benchmarks.environments import command
 from benchmarks.scan import STEP, TOOL, code, output
 from isogloss.dialects import Dialect, dialect_names, get_dialect
 from isogloss.errors import UnrepresentableError
@@ -56,6 +59,12 @@ def row(name: str) -> list[float]:
 
 def main(names: Sequence[str]) -> None:
     """Print the table."""
+    if "--compiled" in names:
+        python = command("isogloss_compiled")[:-1]
+        subprocess.run(
+            [*python, "-m", "benchmarks", "floods", *(name for name in names if name != "--compiled")], check=True
+        )
+        return
     print(f"| dialect | {' | '.join(HEADINGS)} |")
     print(f"|---|{'---|' * len(HEADINGS)}")
     for name in names or dialect_names():
